@@ -4,9 +4,10 @@
 
 use std::sync::LazyLock;
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14, PublicEncoding, Scheme, SecretEncoding, Universe};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_crypto::Secret;
 use quiver_policy::{AccessTree, AttributeSet, IntegerType, Schema};
+use quiver_yct14::InsecureYct14;
 
 use crate::scene::rng;
 

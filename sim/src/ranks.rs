@@ -2,13 +2,12 @@
 //!
 //! MPI is the process's, and so are its ranks here: [`together`] joins those that `mpirun`, `srun` or an MPIJob started.
 
-#[cfg(feature = "mpi")]
+#[cfg_attr(not(feature = "mpi"), path = "ranks/engine/absent.rs")]
 mod engine;
 
 use std::env;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use cpu_time::ProcessTime;
 use quiver_report::{OutputArgs, Unit};
@@ -68,22 +67,7 @@ pub(crate) fn together(play: impl FnOnce() -> Result<RunOutcome>) -> Result<RunO
     if !is_started() {
         return play();
     }
-    #[cfg(feature = "mpi")]
-    {
-        let session = engine::join(&RANKS)?;
-        let played = play();
-        session.end(played)
-    }
-    #[cfg(not(feature = "mpi"))]
-    {
-        let others =
-            SIZES.iter().filter_map(|name| env::var(name).ok()?.parse::<u32>().ok()).any(|size| size > 1);
-        if others {
-            let what = "this build plays alone: `--features mpi` makes one that ranks play together (docs/simulator.md)";
-            return Err(crate::SimError::Usage(what.into()));
-        }
-        play()
-    }
+    engine::together(play)
 }
 
 /// Plays on a thread of its own with lines to other ranks: the first rank with one to each of them in their order, every other
@@ -94,11 +78,7 @@ pub(crate) fn beside_lines(
     if count() == 1 {
         return play(Vec::new());
     }
-    #[cfg(feature = "mpi")]
-    return engine::carry(play);
-    // Without MPI there is one rank.
-    #[cfg(not(feature = "mpi"))]
-    play(Vec::new())
+    engine::carry(play)
 }
 
 /// Costs of all ranks since the process began, one sentence each; nothing outside of MPI. All ranks ask for them.
@@ -110,21 +90,13 @@ pub(crate) fn costs() -> Vec<String> {
         own,
         "{} of processor time, waited {} for others",
         Unit::duration(cpu),
-        Unit::duration(waited())
+        Unit::duration(engine::waited())
     );
     if let Some(bytes) = measure::peak_memory() {
         let _ = write!(own, ", {} MB of memory at most", bytes / 1_000_000);
     }
     let all = ranks.all_gather(own.as_bytes());
     all.iter().map(|line| String::from_utf8_lossy(line).into_owned() + ".").collect()
-}
-
-/// Time in which this rank waited for the bytes of others.
-fn waited() -> Duration {
-    #[cfg(feature = "mpi")]
-    return engine::waited();
-    #[cfg(not(feature = "mpi"))]
-    Duration::ZERO
 }
 
 /// Name of this host.

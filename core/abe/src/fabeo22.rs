@@ -44,7 +44,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::elements::{nonzero, read_gt, read_scalar, write_scalar};
 use crate::scheme_algebra::ElementEncoding;
 use crate::shares::Weights;
-use crate::{AbeError, Universe};
+use crate::{AbeError, IS_SMALL, Universe};
 
 mod cp;
 mod kp;
@@ -100,7 +100,7 @@ impl<V: Variant> FabeoParameters<V> {
 
     /// The tables, if there are any. A build for boards has no code for them.
     fn tables(&self) -> Option<&FabeoTables> {
-        if cfg!(feature = "small") { None } else { self.tables.as_deref() }
+        if IS_SMALL { None } else { self.tables.as_deref() }
     }
 
     fn attribute_point(attribute: &Attribute) -> G1 {

@@ -47,7 +47,7 @@ use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
 use crate::shares::{Weights, share};
 use crate::terms::Atoms;
 use crate::universe::Listed;
-use crate::{AbeError, MAX_UNIVERSE, Universe};
+use crate::{AbeError, IS_SMALL, MAX_UNIVERSE, Universe};
 
 /// Attributes for which [`prepare`](crate::Scheme::prepare) makes tables: 49,152 bytes each, 3 MiB in all.
 const TABLED: usize = 64;
@@ -99,7 +99,7 @@ pub struct GpswCiphertextElements(Vec<G1>);
 impl GpswParameters {
     /// The tables, if there are any. A build for boards has no code for them.
     fn tables(&self) -> Option<&GpswTables> {
-        if cfg!(feature = "small") { None } else { self.tables.as_deref() }
+        if IS_SMALL { None } else { self.tables.as_deref() }
     }
 
     /// scalar·Y

@@ -6,14 +6,10 @@
 //! | [`Gpsw06`] | Goyal, Pandey, Sahai, Waters, CCS 2006, eprint 2006/309 | the key | a closed list | one pairing per leaf used |
 //! | [`FabeoKp`] | Riepel, Wee, CCS 2022, eprint 2022/1415, figure 1 right | the key | any | two pairings |
 //! | [`FabeoCp`] | the same, figure 1 left | the ciphertext | any | three pairings |
-#![cfg_attr(
-    feature = "insecure-yct14",
-    doc = "| [`InsecureYct14`] | Yao, Chen, Tian, FGCS 49, 2015 | the key | a closed list | no pairing; **broken** |"
-)]
 //!
 //! All of them are [`Scheme`]s: one set of functions, one set of encodings, one suite of tests. `FabeoKp` is
 //! for data that a sensor seals and `FabeoCp` for orders that are sealed to a role; `Gpsw06` is the reference
-//! that others are measured by.
+//! that others are measured by. A broken one, YCT14, is a crate of its own for measurements alone: `quiver-yct14`.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -21,7 +17,7 @@
 //! | [`encoding`] | parameters, keys, ciphertexts, and what their encodings have in common |
 //! | [`terms`], [`universe`], [`authority`] | what keys and ciphertexts say; which attributes there are; whose they are |
 //! | [`gpsw06`], [`fabeo22`] | the schemes, with their algebra |
-#![cfg_attr(feature = "insecure-yct14", doc = "| [`yct14`] | the broken one |")]
+//! | [`scheme_algebra`] | the algebra that a scheme consists of, for schemes of other crates, too |
 //! | [`envelope`] | messages and files on top of a scheme: tampering is noticed, senders sign, one key serves many messages |
 //! | [`error`] | why something is refused |
 //!
@@ -48,7 +44,7 @@
 //! assert_eq!(FabeoCp::decapsulate(&parameters, &scout, &ciphertext)?, secret);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
@@ -64,12 +60,13 @@ pub mod error;
 pub mod fabeo22;
 pub mod gpsw06;
 pub mod scheme;
-mod scheme_algebra;
+pub mod scheme_algebra;
 mod shares;
 pub mod terms;
 pub mod universe;
-#[cfg(feature = "insecure-yct14")]
-pub mod yct14;
+
+/// True in images for boards, which lack flash more than time: there are fewer ways to the same results, and no tables.
+const IS_SMALL: bool = cfg!(feature = "small");
 
 pub use authority::AuthorityFingerprint;
 pub use encoding::{Ciphertext, Key, MasterKey, Parameters};
@@ -79,5 +76,3 @@ pub use gpsw06::Gpsw06;
 pub use scheme::{HasTerms, PublicEncoding, Scheme, SecretEncoding};
 pub use terms::Terms;
 pub use universe::{MAX_UNIVERSE, Universe};
-#[cfg(feature = "insecure-yct14")]
-pub use yct14::InsecureYct14;

@@ -1,4 +1,6 @@
 //! The algebra of a scheme, without encodings, authorities and key derivation, which all schemes share.
+//!
+//! A crate that implements [`SchemeAlgebra`] has a [`Scheme`](crate::Scheme).
 
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -7,11 +9,13 @@ use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 use rand_core::CryptoRngCore;
 
-use crate::terms::Lowered;
 use crate::{AbeError, Terms, Universe};
 
+pub use crate::shares::{coefficients, share};
+pub use crate::terms::Lowered;
+
 /// The encoded group element that encapsulation and decapsulation agree on; the secret is derived from it.
-pub(crate) type SharedElement = Zeroizing<Vec<u8>>;
+pub type SharedElement = Zeroizing<Vec<u8>>;
 
 /// The algebra of a scheme. Every type that implements it is a [`Scheme`](crate::Scheme).
 pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
@@ -34,6 +38,9 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     type CiphertextElements: ElementEncoding<Lowered<Self::CiphertextTerms>> + Clone;
 
     /// Setup.
+    ///
+    /// # Errors
+    /// As the function of [`Scheme`](crate::Scheme).
     fn setup(
         universe: &Universe,
         rng: &mut (impl CryptoRngCore + ?Sized),
@@ -43,6 +50,9 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     fn prepare(public: &mut Self::Public, expected: &Universe);
 
     /// Key generation.
+    ///
+    /// # Errors
+    /// As the function of [`Scheme`](crate::Scheme).
     fn derive(
         public: &Self::Public,
         master: &Self::Master,
@@ -51,6 +61,9 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     ) -> Result<Self::KeyElements, AbeError>;
 
     /// Encryption, without a message.
+    ///
+    /// # Errors
+    /// As the function of [`Scheme`](crate::Scheme).
     fn encapsulate(
         public: &Self::Public,
         terms: &Lowered<Self::CiphertextTerms>,
@@ -58,6 +71,9 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     ) -> Result<(Self::CiphertextElements, SharedElement), AbeError>;
 
     /// Decryption.
+    ///
+    /// # Errors
+    /// As the function of [`Scheme`](crate::Scheme).
     fn decapsulate(
         key: (&Lowered<Self::KeyTerms>, &Self::KeyElements),
         ciphertext: (&Lowered<Self::CiphertextTerms>, &Self::CiphertextElements),
@@ -77,5 +93,8 @@ pub trait ElementEncoding<C>: Sized {
     fn write(&self, writer: &mut Writer);
 
     /// Reads and checks them.
+    ///
+    /// # Errors
+    /// [`AbeError::InvalidElement`] for one that is not of its group, [`AbeError::Malformed`] for too few bytes.
     fn read(reader: &mut Reader<'_>, context: &C) -> Result<Self, AbeError>;
 }

@@ -22,10 +22,13 @@ use quiver_policy::{Formula, PolicyNode, SelectedGate, Selection, ThresholdGate}
 use quiver_sharing::{Field, MAX_SHARES, Polynomial, Rational, lagrange_at_zero, rational_lagrange};
 use rand_core::CryptoRngCore;
 
-use crate::AbeError;
+use crate::{AbeError, IS_SMALL};
 
 /// Shares `secret` over `formula`: a value per leaf, from left to right.
-pub(crate) fn share<F: Field>(
+///
+/// # Errors
+/// [`AbeError::TooLong`] for a threshold above [`MAX_SHARES`].
+pub fn share<F: Field>(
     formula: &Formula,
     secret: F,
     rng: &mut (impl CryptoRngCore + ?Sized),
@@ -107,7 +110,7 @@ impl<F: Field> Weights<F> {
 
     fn small(formula: &Formula, selection: &Selection) -> Option<Self> {
         // A board opens few thresholds, and has no flash for fractions.
-        if cfg!(feature = "small") {
+        if IS_SMALL {
             let plain = |gate: &SelectedGate| match formula.nodes().get(gate.node()) {
                 Some(PolicyNode::Gate(gate)) => gate.is_or() || gate.is_and(),
                 _ => false,
@@ -142,7 +145,7 @@ impl<F: Field> Weights<F> {
     /// 1 / denominator, or nothing if that is 1.
     pub(crate) fn divisor(&self) -> Option<F> {
         match self {
-            Self::Small { denominator, .. } if !cfg!(feature = "small") && *denominator != 1 => {
+            Self::Small { denominator, .. } if !IS_SMALL && *denominator != 1 => {
                 F::from_integer(*denominator).invert()
             }
             _ => None,
@@ -150,8 +153,9 @@ impl<F: Field> Weights<F> {
     }
 }
 
-/// The coefficients as field elements.
-pub(crate) fn coefficients<F: Field>(formula: &Formula, selection: &Selection) -> Vec<F> {
+/// The coefficients as field elements, one per leaf of the selection, in its order.
+#[must_use]
+pub fn coefficients<F: Field>(formula: &Formula, selection: &Selection) -> Vec<F> {
     let factors = propagate(formula, selection, F::ONE, |above, gate, places| {
         if gate.is_or() || gate.is_and() {
             return Some(alloc::vec![*above; places.len()]);
@@ -177,7 +181,7 @@ impl Weights<Scalar> {
             Self::Small { factors, .. } => {
                 let factors: Vec<i128> =
                     places.iter().filter_map(|&place| factors.get(place).copied()).collect();
-                if cfg!(feature = "small") || factors.iter().all(|&factor| factor == 1) {
+                if IS_SMALL || factors.iter().all(|&factor| factor == 1) {
                     return Ok(points.iter().sum());
                 }
                 G1::msm_small(&points, &factors)
@@ -196,7 +200,7 @@ impl Weights<Scalar> {
         match self {
             Self::Small { factors, .. } => match factors.get(place) {
                 Some(1) => Ok(*point),
-                Some(_) if cfg!(feature = "small") => Ok(*point),
+                Some(_) if IS_SMALL => Ok(*point),
                 Some(&factor) => G1::msm_small(&[*point], &[factor]).map_err(|_| UNEQUAL),
                 None => Err(UNEQUAL),
             },

@@ -5,7 +5,7 @@ use core::fmt::{Debug, Display};
 
 use quiver_policy::{AccessTree, Attribute, AttributeSet, Formula};
 
-use crate::AbeError;
+use crate::{AbeError, IS_SMALL};
 
 /// Bytes that a policy's or a set's encoding may have within a key or a ciphertext.
 pub const MAX_TERMS_LEN: usize = 1 << 20;
@@ -32,7 +32,7 @@ pub trait Terms: Clone + Eq + Debug + Display + Send + Sync + 'static {
 }
 
 /// The form with which a scheme computes.
-pub(crate) type Lowered<T> = <T as Terms>::Lowered;
+pub type Lowered<T> = <T as Terms>::Lowered;
 
 impl Terms for AccessTree {
     type Lowered = Formula;
@@ -58,24 +58,28 @@ pub struct Atoms {
     ascending: Vec<Attribute>,
 }
 
+#[expect(clippy::len_without_is_empty, reason = "there is at least one")]
 impl Atoms {
     /// The set they are of.
-    pub(crate) const fn set(&self) -> &AttributeSet {
+    #[must_use]
+    pub const fn set(&self) -> &AttributeSet {
         &self.set
     }
 
     /// The attributes, ascending.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Attribute> {
+    pub fn iter(&self) -> impl Iterator<Item = &Attribute> {
         self.ascending.iter()
     }
 
     /// Number of atoms, at least one.
-    pub(crate) const fn len(&self) -> usize {
+    #[must_use]
+    pub const fn len(&self) -> usize {
         self.ascending.len()
     }
 
     /// The place of an attribute among them.
-    pub(crate) fn place(&self, attribute: &Attribute) -> Option<usize> {
+    #[must_use]
+    pub fn place(&self, attribute: &Attribute) -> Option<usize> {
         self.ascending.binary_search(attribute).ok()
     }
 }
@@ -102,7 +106,7 @@ impl Terms for AttributeSet {
 
 /// Sorts. A board has few attributes, and no flash for a fast sort.
 fn ascending(atoms: impl Iterator<Item = Attribute>) -> Vec<Attribute> {
-    if cfg!(feature = "small") {
+    if IS_SMALL {
         let mut ascending = Vec::new();
         for atom in atoms {
             ascending.insert(ascending.partition_point(|before| *before < atom), atom);

@@ -42,7 +42,10 @@ impl Universe {
     }
 
     /// The list, for schemes that need one.
-    pub(crate) fn listed(&self) -> Result<&Listed, AbeError> {
+    ///
+    /// # Errors
+    /// [`AbeError::ClosedUniverseNeeded`] if there is none.
+    pub fn listed(&self) -> Result<&Listed, AbeError> {
         match self {
             Self::Open => Err(AbeError::ClosedUniverseNeeded),
             Self::Closed(listed) => Ok(listed),
@@ -70,21 +73,29 @@ impl Universe {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed(Vec<Attribute>);
 
+#[expect(clippy::len_without_is_empty, reason = "there is at least one")]
 impl Listed {
     fn new(list: BTreeSet<Attribute>) -> Result<Self, AbeError> {
         if list.is_empty() { Err(AbeError::NoAttributes) } else { Ok(Self(list.into_iter().collect())) }
     }
 
-    pub(crate) fn encoded_len(&self) -> usize {
+    /// Bytes that [`write`](Self::write) writes.
+    #[must_use]
+    pub fn encoded_len(&self) -> usize {
         size_of::<u32>() + self.0.iter().map(|attribute| attribute.hash_input().len()).sum::<usize>()
     }
 
-    pub(crate) fn write(&self, writer: &mut Writer) {
+    /// Writes the attributes.
+    pub fn write(&self, writer: &mut Writer) {
         writer.count(self.0.len());
         self.0.iter().for_each(|attribute| attribute.encode(writer));
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, AbeError> {
+    /// Reads attributes that stand in their order.
+    ///
+    /// # Errors
+    /// [`AbeError::Malformed`], or [`AbeError::NoAttributes`].
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self, AbeError> {
         let mut list = BTreeSet::new();
         for _ in 0..reader.count(MAX_UNIVERSE, MIN_ATTRIBUTE_LEN)? {
             let attribute = Attribute::decode(reader)?;
@@ -97,12 +108,16 @@ impl Listed {
     }
 
     /// Number of attributes.
-    pub(crate) const fn len(&self) -> usize {
+    #[must_use]
+    pub const fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The place of an attribute in the list.
-    pub(crate) fn place(&self, attribute: &Attribute) -> Result<usize, AbeError> {
+    ///
+    /// # Errors
+    /// [`AbeError::OutsideUniverse`].
+    pub fn place(&self, attribute: &Attribute) -> Result<usize, AbeError> {
         let outside = |_| AbeError::OutsideUniverse { attribute: attribute.to_string() };
         self.0.binary_search(attribute).map_err(outside)
     }

@@ -74,7 +74,7 @@
 //! What secrets are multiplied by, and encoding what comes of it, takes constant time where `quiver-pairing`
 //! is built with blst; which half is decrypted is selected in constant time everywhere. Checks take time that
 //! depends on what is public, or opened, or on weights that are used once.
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

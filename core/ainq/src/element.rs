@@ -57,11 +57,10 @@ impl<S: Suite> Element<S> {
         if S::is_identity(&point) {
             return Err(Error::IdentityPoint);
         }
-        Ok(Self { point, encoding: S::encode(&point) })
+        Ok(Self::from_parts(point, S::encode(&point)))
     }
 
     /// Takes a point and its encoding, which the caller vouches for.
-    #[cfg(feature = "instrumented")]
     pub(crate) const fn from_parts(point: S::Point, encoding: S::Encoding) -> Self {
         Self { point, encoding }
     }

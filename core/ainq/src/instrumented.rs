@@ -2,9 +2,11 @@
 //! and bytes of the suite inside it. For tests that hold the protocol to the number of multiplications the
 //! paper promises.
 
+extern crate std;
+
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::marker::PhantomData;
-use std::cell::Cell;
 
 use quiver_crypto::Zeroizing;
 

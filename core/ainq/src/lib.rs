@@ -26,7 +26,7 @@
 //! | [`traffic`] | messages under the group key |
 //! | [`equivocation`] | evidence against a leader that contradicts itself |
 //! | [`paper`] | the seven algorithms as published, unauthenticated, for experiments |
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -250,7 +250,8 @@ impl SlotChanges {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use alloc::collections::BTreeSet;
+    use alloc::vec;
 
     use proptest::prelude::*;
 

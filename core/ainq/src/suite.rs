@@ -24,6 +24,8 @@ use crate::{Element, Error};
 
 #[cfg(feature = "bls12-381")]
 mod bls12381;
+#[cfg_attr(not(feature = "rayon"), path = "suite/chunks/serial.rs")]
+mod chunks;
 mod ristretto255;
 
 #[cfg(feature = "bls12-381")]
@@ -31,6 +33,8 @@ pub use bls12381::Bls12381G1;
 pub use ristretto255::Ristretto255;
 #[cfg(feature = "verification-cache")]
 pub use ristretto255::verification_cache::CacheScope;
+
+use chunks::in_chunks;
 
 /// ID of the suite over G1 of BLS12-381, reserved: no program runs that suite, and no other may take its ID.
 pub const BLS12381G1_ID: &str = "QUIVER-AINQ-BLS12381G1-SHA256-v1";
@@ -182,19 +186,3 @@ impl PartialEq for AgreedSecret {
 }
 
 impl Eq for AgreedSecret {}
-
-/// Applies `secrets` to runs of points, on all cores if there is the feature for it, and joins the results in
-/// order.
-fn in_chunks<P: Sync>(
-    points: &[P],
-    chunk_len: usize,
-    secrets: impl Fn(&[P]) -> Vec<Result<AgreedSecret, Error>> + Sync + Send,
-) -> Vec<Result<AgreedSecret, Error>> {
-    #[cfg(feature = "rayon")]
-    {
-        use rayon::prelude::*;
-        points.par_chunks(chunk_len).flat_map_iter(secrets).collect()
-    }
-    #[cfg(not(feature = "rayon"))]
-    points.chunks(chunk_len).flat_map(secrets).collect()
-}

@@ -1,5 +1,4 @@
 //! The protocol makes as many scalar multiplications as the paper promises.
-#![cfg(feature = "instrumented")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use quiver_ainq::instrumented::{Counting, decodings, multiplications, reset};

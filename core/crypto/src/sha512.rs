@@ -6,7 +6,6 @@
 //! | hmac-sha512 | with it | 2 KB, and more time for each block |
 
 #[cfg_attr(feature = "small", path = "sha512/small.rs")]
-#[cfg_attr(not(feature = "small"), path = "sha512/full.rs")]
 mod implementation;
 
 use zeroize::Zeroizing;

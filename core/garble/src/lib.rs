@@ -26,7 +26,7 @@
 //! assert_eq!(policy.circuit().evaluate(&drone)?, [true]);
 //! # Ok::<(), quiver_garble::Error>(())
 //! ```
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -165,6 +165,8 @@ fn put(sum: &mut Sum, bit: Bit, weight: usize, negative: bool) {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use proptest::prelude::*;
 
     use super::*;

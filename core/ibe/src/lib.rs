@@ -51,7 +51,7 @@
 //! Multiplication by r, s or s_j in G1 and G2 takes constant time where `quiver-pairing` is built with blst;
 //! powers in the target group, which an [`Encryptor`] takes, do not, and over arkworks nothing does. The
 //! comparison that ends decryption is constant-time everywhere.
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -4,9 +4,6 @@ use alloc::vec::Vec;
 
 use quiver_crypto::{Secret, erasing_stack};
 
-#[cfg(not(feature = "ml-kem"))]
-use crate::in_place as implementation;
-#[cfg(feature = "ml-kem")]
 use crate::library as implementation;
 use crate::{KemSet, MESSAGE_LEN, SEED_LEN, SHARED_LEN};
 

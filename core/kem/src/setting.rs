@@ -1,5 +1,8 @@
 //! Names and sizes of the parameter sets, and the setting of a deployment.
 
+#[cfg(feature = "serde")]
+mod configuration;
+
 use core::fmt;
 use core::str::FromStr;
 
@@ -79,17 +82,13 @@ impl FromStr for KemSet {
 
 /// Setting `kem` of a deployment. Its name is that of a set, or `none`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum KemSetting {
     /// Pairwise secrets rest on the curve alone.
     #[default]
-    #[cfg_attr(feature = "serde", serde(rename = "none"))]
     None,
     /// [`KemSet::MlKem768`].
-    #[cfg_attr(feature = "serde", serde(rename = "ml-kem-768"))]
     MlKem768,
     /// [`KemSet::MlKem1024`].
-    #[cfg_attr(feature = "serde", serde(rename = "ml-kem-1024"))]
     MlKem1024,
 }
 

@@ -18,36 +18,16 @@ use zeroize::Zeroize as _;
 use crate::parameters::g1;
 use crate::{Curve, G1, G2, Gt, PairingError, Point, Scalar};
 
-mod arkworks;
-#[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) mod arkworks;
+#[cfg_attr(
+    not(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64"))),
+    path = "backend/blst/absent.rs"
+)]
 mod blst;
 
 pub use arkworks::Arkworks;
-#[cfg(feature = "armv7em")]
-pub(crate) use arkworks::psi;
 pub(crate) use arkworks::{Endomorphism, times_z_squared};
-
-#[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod chosen {
-    pub use super::blst::Blst;
-    pub(crate) use super::blst::Native as Supported;
-
-    /// The back end of this build.
-    pub type Active = Blst;
-}
-
-#[cfg(not(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-mod chosen {
-    /// Every curve is: arkworks needs nothing but its parameters.
-    pub trait Supported {}
-
-    impl<C> Supported for C {}
-
-    /// The back end of this build.
-    pub type Active = super::Arkworks;
-}
-
-pub use chosen::*;
+pub use blst::chosen::*;
 
 /// A library of curve arithmetic.
 ///

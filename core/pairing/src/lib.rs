@@ -46,9 +46,6 @@
 #![doc = include_str!("../REVIEW.md")]
 
 extern crate alloc;
-// For the table that a process makes once.
-#[cfg(all(feature = "blst", any(target_arch = "x86_64", target_arch = "aarch64")))]
-extern crate std;
 
 pub mod backend;
 

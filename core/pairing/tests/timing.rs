@@ -6,7 +6,7 @@
 //! ```sh
 //! cargo test -p quiver-pairing --test timing --release -- --ignored --test-threads 1
 //! ```
-#![cfg(all(feature = "blst", target_arch = "x86_64"))]
+#![cfg(target_arch = "x86_64")]
 
 #[path = "../../simd/tests/timing/welch.rs"]
 mod welch;

@@ -111,14 +111,11 @@ fn quorum(criterion: &mut Criterion) {
     signing::<Ristretto255>(&mut group);
     generating::<Ristretto255>(&mut group);
     group.finish();
-    #[cfg(feature = "bls12-381")]
-    {
-        let mut group = criterion.benchmark_group("bls12381g1");
-        group.sample_size(20);
-        signing::<quiver_ainq::Bls12381G1>(&mut group);
-        generating::<quiver_ainq::Bls12381G1>(&mut group);
-        group.finish();
-    }
+    let mut group = criterion.benchmark_group("bls12381g1");
+    group.sample_size(20);
+    signing::<quiver_ainq::Bls12381G1>(&mut group);
+    generating::<quiver_ainq::Bls12381G1>(&mut group);
+    group.finish();
 }
 
 criterion_group!(benches, quorum);

@@ -24,7 +24,7 @@
 //! | (d_j, e_j), (D_j, E_j) | [`SigningNonces`], [`Commitment`] |
 //! | z_j | [`SignatureShare`] |
 //! | (s_i, R_i) | [`UnverifiedPartialKey`](quiver_ainq::UnverifiedPartialKey) |
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -31,11 +31,6 @@ impl QuorumSuite for Ristretto255 {
     type Frost = frost_ristretto255::Ristretto255Sha512;
 }
 
-#[cfg(feature = "bls12-381")]
-impl QuorumSuite for quiver_ainq::Bls12381G1 {
-    type Frost = bls12381::Bls12381G1Sha256;
-}
-
 /// A KGC's identifier as FROST's, the scalar of the same value.
 pub(crate) fn identifier<S: QuorumSuite>(
     kgc: quiver_ainq::KgcId,

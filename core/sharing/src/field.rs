@@ -1,4 +1,4 @@
-//! The interface of a prime field, and its instances.
+//! The interface of a prime field.
 
 use core::ops::{Add, Mul, Neg, Sub};
 
@@ -59,51 +59,4 @@ pub(crate) fn invert_all<F: Field>(elements: &mut [F]) -> Option<()> {
         *element = own;
     }
     Some(())
-}
-
-#[cfg(feature = "bls12-381")]
-mod bls12381 {
-    use ark_bls12_381::Fr;
-    use ark_ff::{AdditiveGroup, PrimeField as _};
-    use rand_core::CryptoRngCore;
-    use zeroize::Zeroizing;
-
-    impl super::Field for Fr {
-        const ZERO: Self = <Self as AdditiveGroup>::ZERO;
-        const ONE: Self = <Self as ark_ff::Field>::ONE;
-
-        fn invert(&self) -> Option<Self> {
-            ark_ff::Field::inverse(self)
-        }
-
-        fn random(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
-            // 512 bits reduced modulo 255.
-            let mut wide = Zeroizing::new([0; 64]);
-            rng.fill_bytes(&mut *wide);
-            Self::from_le_bytes_mod_order(&*wide)
-        }
-    }
-}
-
-#[cfg(feature = "ristretto255")]
-mod ristretto255 {
-    use curve25519_dalek::Scalar;
-    use rand_core::CryptoRngCore;
-    use zeroize::Zeroizing;
-
-    impl super::Field for Scalar {
-        const ZERO: Self = Self::ZERO;
-        const ONE: Self = Self::ONE;
-
-        fn invert(&self) -> Option<Self> {
-            (*self != Self::ZERO).then(|| Self::invert(self))
-        }
-
-        fn random(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
-            // 512 bits reduced modulo 253.
-            let mut wide = Zeroizing::new([0; 64]);
-            rng.fill_bytes(&mut *wide);
-            Self::from_bytes_mod_order_wide(&wide)
-        }
-    }
 }

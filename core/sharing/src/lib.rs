@@ -22,12 +22,18 @@
 extern crate alloc;
 
 mod batch;
+#[cfg(feature = "bls12-381")]
+mod bls12381;
 pub mod commitment;
 pub mod error;
 pub mod field;
 pub mod group;
 pub mod lagrange;
+#[cfg(feature = "pairing")]
+mod pairing;
 pub mod polynomial;
+#[cfg(feature = "ristretto255")]
+mod ristretto255;
 pub mod share;
 
 pub use commitment::PolynomialCommitment;

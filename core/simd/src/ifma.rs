@@ -1,22 +1,15 @@
 //! Detection of AVX-512 IFMA, and the one call into code compiled for it.
 
+use crate::detection;
+
 /// Proof that this processor has AVX-512 F and IFMA. Only [`detect`](Self::detect) makes one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ifma(());
 
 impl Ifma {
-    /// Asks the processor, and the operating system that has to save the registers.
-    #[cfg(feature = "std")]
+    /// Detects them, at run time where there is an operating system.
     pub(crate) fn detect() -> Option<Self> {
-        let has = std::arch::is_x86_feature_detected!("avx512f")
-            && std::arch::is_x86_feature_detected!("avx512ifma");
-        has.then_some(Self(()))
-    }
-
-    /// Reads the build's target features: without an operating system there is no detection at run time.
-    #[cfg(not(feature = "std"))]
-    pub(crate) fn detect() -> Option<Self> {
-        cfg!(all(target_feature = "avx512f", target_feature = "avx512ifma")).then_some(Self(()))
+        detection::has_ifma().then_some(Self(()))
     }
 
     /// Runs code for vectors.

@@ -31,7 +31,7 @@
 //! | `bls12-381` (default) | the module `bls12_381`, on x86-64 |
 //! | `x25519` (default) | the module `x25519` |
 //! | `salty` | single points of `x25519` by `salty`, in assembly on Cortex-M4, M7 and M33 |
-#![cfg_attr(not(any(feature = "std", test)), no_std)]
+#![cfg_attr(not(test), no_std)]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
@@ -40,15 +40,21 @@
 
 extern crate alloc;
 
-#[cfg(any(feature = "x25519", all(target_arch = "x86_64", feature = "bls12-381")))]
+#[allow(dead_code, unused_imports, reason = "not every feature needs every kind of processor")]
 mod allowed;
-#[cfg(all(target_arch = "x86_64", feature = "x25519"))]
+#[cfg(target_arch = "x86_64")]
+#[allow(dead_code, reason = "one feature needs them")]
 mod avx2;
 #[cfg(all(target_arch = "x86_64", feature = "bls12-381"))]
 pub mod bls12_381;
-#[cfg(all(target_arch = "x86_64", any(feature = "bls12-381", feature = "x25519")))]
+#[cfg_attr(not(feature = "std"), path = "detection/target.rs")]
+#[allow(dead_code, reason = "not every feature needs every kind of processor")]
+mod detection;
+#[cfg(target_arch = "x86_64")]
+#[allow(dead_code, reason = "without both features nothing needs it")]
 mod ifma;
-#[cfg(all(target_arch = "x86_64", any(feature = "bls12-381", feature = "x25519")))]
+#[cfg(target_arch = "x86_64")]
+#[allow(dead_code, reason = "not every feature needs every operation")]
 mod words;
 #[cfg(feature = "x25519")]
 pub mod x25519;

@@ -25,8 +25,8 @@
 //! | [`shell`] | a line in, its benchmark's output out |
 //! | [`ainq`] | what an edge computes, and the scripts that it hears |
 //! | [`host`] | what a target provides |
-//! | `forest` | random access trees, behind the feature `abe` |
-//! | `transcript`, `figures` | the output read again; recorded figures beside new ones; behind the feature `std` |
+//! | `large` | pairings, attribute-based encryption with random access trees, RSA; behind the feature `large` |
+//! | [`transcript`], [`figures`] | the output read again; recorded figures beside new ones |
 //! | `native` | the shell on a host, behind the feature `std` |
 //! | [`estimate`] | milliseconds at 64 MHz from counted instructions |
 //! | [`error`] | why there is no figure |
@@ -41,33 +41,23 @@
 )]
 
 extern crate alloc;
-#[cfg(feature = "std")]
-extern crate std;
 
 pub mod ainq;
 mod arguments;
-#[cfg(feature = "abe")]
-mod attributes;
 mod datagrams;
 pub mod error;
 pub mod estimate;
-#[cfg(feature = "std")]
 pub mod figures;
-#[cfg(feature = "abe")]
-pub mod forest;
-#[cfg(feature = "pairing")]
-mod groups;
 pub mod host;
 mod kem;
+#[cfg_attr(not(feature = "large"), path = "large/absent.rs")]
+pub mod large;
 #[cfg(feature = "std")]
 pub mod native;
-#[cfg(feature = "rsa")]
-mod rivest;
 mod runner;
 pub mod shell;
 mod statistics;
 mod symmetric;
-#[cfg(feature = "std")]
 pub mod transcript;
 
 pub use error::BenchError;

@@ -1,5 +1,7 @@
 //! The shell on a host.
 
+extern crate std;
+
 use core::fmt::Write;
 use core::future::{Future, ready};
 use core::ops::ControlFlow;

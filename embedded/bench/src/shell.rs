@@ -5,9 +5,9 @@ use core::fmt::Write;
 use crate::arguments::{Arguments, ITERATIONS};
 use crate::error::{BenchError, Result};
 use crate::runner::Runner;
-use crate::{About, BenchTarget, ainq, datagrams, kem, symmetric};
+use crate::{About, BenchTarget, ainq, datagrams, kem, large, symmetric};
 
-/// Usage, as it is printed, but for optional benchmarks: those have their own.
+/// Usage, as it is printed, but for large benchmarks: those have their own.
 const USAGE: &str = "\
 usage: bench <benchmark> <iterations> […]
   aes-ecb <iterations> [blocks]        AES-128, blocks of 16 bytes one by one
@@ -73,15 +73,7 @@ async fn start<H: BenchTarget>(
         "ainq" => ainq::ainq(runner, words).await,
         "datagram" => datagrams::datagram(runner, words).await,
         "kem" => kem::kem(runner, words).await,
-        #[cfg(feature = "pairing")]
-        "group" => crate::groups::group(runner, words).await,
-        #[cfg(feature = "pairing")]
-        "pairing" => crate::groups::pairings(runner, words).await,
-        #[cfg(feature = "abe")]
-        "abe" => crate::attributes::abe(runner, words).await,
-        #[cfg(feature = "rsa")]
-        "rsa" => crate::rivest::rsa(runner, words).await,
-        _ => Err(BenchError::NotInThisImage),
+        _ => large::run(benchmark, runner, words).await,
     }
 }
 
@@ -91,11 +83,8 @@ const KNOWN: [&str; 11] =
 
 fn usage(out: &mut dyn Write) -> Result<()> {
     out.write_str(USAGE)?;
-    #[cfg(feature = "rsa")]
-    out.write_str(crate::rivest::USAGE)?;
-    #[cfg(feature = "pairing")]
-    out.write_str(crate::groups::USAGE)?;
-    #[cfg(feature = "abe")]
-    out.write_str(crate::attributes::USAGE)?;
+    for usage in large::USAGE {
+        out.write_str(usage)?;
+    }
     Ok(())
 }

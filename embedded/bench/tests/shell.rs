@@ -161,7 +161,6 @@ fn benchmark_ends_after_ten_minutes() {
     assert!(out.contains("Ended: after ten minutes, of 1000000 iterations\n"), "{out}");
 }
 
-#[cfg(feature = "rsa")]
 #[test]
 fn rsa_encrypts_and_decrypts_apart() {
     let (done, out) = on(&mut Toy::new(), "bench rsa 2 100");

@@ -31,8 +31,6 @@ use quiver_kem::{KemError, KemSetting};
 use quiver_message::RefusalReason;
 
 pub use admitting_leader::{AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, Demand};
-#[cfg(feature = "compromise")]
-pub use anonymous_edge::CompromisedRun;
 pub use anonymous_edge::{AnonymousConfig, AnonymousEdge, AnonymousEvent, Ending};
 pub use any_edge::AnyEdge;
 pub use ledger::{Exhausted, Ledger};

@@ -9,19 +9,13 @@
 //! | [`certifying`] | the certification of fields, by periods: [`CertificationTerms`](certifying::CertificationTerms), [`Certifier`](certifying::Certifier) |
 //! | [`policy`] | policies, as the KGC signs them: [`SignedPolicy`] |
 //! | [`message`] | messages between leaders and drones that join without a name: [`AdmissionMessage`] |
-#![cfg_attr(
-    feature = "exchange",
-    doc = "| [`gate`] and others | the exchange: leaders that demand a policy, drones that satisfy it |"
+//! | `gate` and others | the exchange: leaders that demand a policy, drones that satisfy it; with the feature `exchange` |
+#![doc = concat!(
+    "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+    include_str!("../examples/admission.rs"),
+    "```"
 )]
-#![cfg_attr(
-    all(feature = "std", feature = "exchange"),
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/admission.rs"),
-        "```"
-    )
-)]
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

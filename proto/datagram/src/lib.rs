@@ -17,7 +17,7 @@
 //!    sealed before it can leave, so that a slow carrier holds no queue but this one, which is bounded.
 //!
 //! Times are [`Duration`](core::time::Duration)s since an arbitrary start and never go back.
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -9,15 +9,12 @@
 //! |---|---|---|---|
 //! | [`Envelope`] | anyone → group and others | – | seal; the sender's signature inside, if it signs |
 //! | [`OpeningRequest`] | reader → group | `Envelope` | – (answered at most once per interval) |
-#![cfg_attr(
-    feature = "std",
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/envelope.rs"),
-        "```"
-    )
+#![doc = concat!(
+    "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+    include_str!("../examples/envelope.rs"),
+    "```"
 )]
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -6,7 +6,7 @@
 //! does what their answers say.
 
 #[cfg(feature = "compromise")]
-mod compromise;
+pub mod compromise;
 mod context;
 mod enrolment;
 mod failover;
@@ -37,8 +37,6 @@ use rand_core::CryptoRngCore;
 
 use crate::group_channel::SenderPolicy;
 
-#[cfg(feature = "compromise")]
-pub use self::compromise::CompromisedState;
 pub use self::context::{EdgeContext, StateChanged};
 use self::enrolment::{Enrolment, EnrolmentInput};
 pub use self::failover::Leaders;

@@ -3,15 +3,12 @@
 //! A leader opens a term, admits edges, makes a new group key at every join, leave and eviction, and
 //! distributes it; edges follow, and send messages under the key of the epoch. Other leaders of the group
 //! stand by. docs/protocol.md, sections 6 to 13.
-#![cfg_attr(
-    all(feature = "std", feature = "services"),
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/group.rs"),
-        "```"
-    )
+#![doc = concat!(
+    "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+    include_str!("../examples/group.rs"),
+    "```"
 )]
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

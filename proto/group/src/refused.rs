@@ -43,7 +43,7 @@ impl RefusedLeaders {
     }
 
     /// The proof against a leader as a message, if one is kept.
-    #[cfg(feature = "services")]
+    #[allow(dead_code, reason = "boards serve none")]
     pub(crate) fn proof<S: Suite>(&self, leader: &DronePublicKey<S>) -> Option<&[u8]> {
         self.proofs.get(&leader.identity.serial).map(Vec::as_slice)
     }

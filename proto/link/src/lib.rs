@@ -45,7 +45,7 @@
 //! after [`EndpointLimits::give_up_after`]: transmission may fail silently, and machines keep their own deadlines.
 //! One message at a time is under way in each direction. A side that gives up three messages in a row, or one
 //! that says who is connected, ends the session, so that no state of either side can keep the link useless.
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -6,15 +6,12 @@
 //! gives one trace.
 //!
 //! A peer's error becomes an event that blames it ([`Offence`]); it never stops a machine and never panics.
-#![cfg_attr(
-    feature = "std",
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/machine.rs"),
-        "```"
-    )
+#![doc = concat!(
+    "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+    include_str!("../examples/machine.rs"),
+    "```"
 )]
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
@@ -25,6 +22,8 @@ extern crate alloc;
 mod backoff;
 mod cookie;
 mod either;
+#[doc(hidden)]
+pub mod forwarding;
 mod job;
 mod machine;
 mod misdeeds;

@@ -71,7 +71,7 @@
 //! four sources more for each system granted behind an endpoint. A table has 20,000 grants of at most 73 bytes each; a
 //! member holds one, and the parts of one other. A file has 64 endpoints and 256 KiB, signing 1,024 streams. A reader
 //! of tunnels holds 16 datagrams that are not whole, 384 bytes each.
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)

@@ -8,6 +8,7 @@ use core::slice;
 use quiver_ainq::delivery::{MAX_DELIVERY_REQUEST_LEN, MAX_SECRET_LEN};
 use quiver_ainq::{KgcId, MAX_AUTHORITY_LEN};
 
+use crate::message::AT_SERVICES;
 use crate::{COOKIE_LEN, MessageError, Nonce, field, wire};
 
 /// Attribute authorities a KGC may have beside it.
@@ -105,7 +106,7 @@ impl Payload {
         match number {
             1 => Ok(Self::AttributeKeys),
             // A board collects none, and carries no code for them.
-            2 if cfg!(feature = "services") => Ok(Self::KeyShares),
+            2 if AT_SERVICES => Ok(Self::KeyShares),
             _ => Err(MessageError::Invalid("payload")),
         }
     }

@@ -48,7 +48,7 @@
 //! | `AdmissionHello`, `AdmissionChallenge`, `AdmissionProof`, `AdmissionStep`, `AdmissionLeave` | `quiver-admission` |
 //!
 //! Messages between the KGCs of a quorum have a frame of their own: [`quorum`].
-#![cfg_attr(not(feature = "std"), no_std)]
+#![no_std]
 #![cfg_attr(
     not(test),
     deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
@@ -56,9 +56,9 @@
 
 extern crate alloc;
 
-#[cfg(feature = "delivery")]
+#[allow(dead_code, reason = "a board reads none")]
 mod delivery;
-#[cfg(feature = "services")]
+#[allow(dead_code, reason = "a board reads none")]
 mod deputy;
 mod enrolment;
 mod epoch;
@@ -70,12 +70,10 @@ mod joining;
 pub mod kem;
 mod message;
 mod part;
-#[cfg(feature = "services")]
 pub mod quorum;
 mod refusal;
 mod revocation;
 mod short_rekey;
-#[cfg(feature = "services")]
 mod template;
 mod traffic;
 
@@ -91,14 +89,20 @@ mod traffic;
 )]
 pub mod wire {
     include!("wire.rs");
+
+    // The message around all others, with the bodies that this build has: one of any other kind is refused.
+    #[cfg(feature = "services")]
+    include!("wire/services.rs");
+    #[cfg(all(feature = "delivery", not(feature = "services")))]
+    include!("wire/delivery.rs");
+    #[cfg(not(any(feature = "services", feature = "delivery")))]
+    include!("wire/board.rs");
 }
 
-#[cfg(feature = "delivery")]
 pub use delivery::{
     DeliveryChallenge, DeliveryHello, DeliveryOffer, DeliveryReply, DeliveryRequest, MAX_AUTHORITIES,
     MAX_RELEASE_STATEMENT_LEN, Payload,
 };
-#[cfg(feature = "services")]
 pub use deputy::{EpochChanges, MAX_REPLICA_EVICTED, MAX_SEATS, Replica, ReplicaChunk, Seat, StandBy};
 pub use enrolment::{COOKIE_LEN, EnrolCookie, EnrolHello, EnrolReply, EnrolRequest, Nonce};
 pub use epoch::{
@@ -110,11 +114,9 @@ pub use extension::{Extension, ExtensionMessage, canonical};
 pub use joining::{DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, Welcome};
 pub use kem::{JoinCiphertext, KemOffer};
 pub use message::{MAX_MESSAGE_LEN, Message, group_message_channel};
-#[cfg(feature = "services")]
 pub use quorum::QuorumMessage;
 pub use refusal::{Refusal, RefusalReason};
 pub use revocation::{RevocationList, RevocationQuery};
 pub use short_rekey::ShortRekey;
-#[cfg(feature = "services")]
 pub use template::{RekeyParts, RekeyTemplate};
 pub use traffic::{GroupMessage, MAX_PAYLOAD_LEN, Source};

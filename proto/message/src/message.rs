@@ -32,7 +32,7 @@ const CHANNEL_FIELD: u32 = 8;
 /// Where a message is received: by edges, too.
 const EVERYWHERE: bool = true;
 /// Where a message is received that edges only send: not in a build for edges alone.
-const AT_SERVICES: bool = cfg!(feature = "services");
+pub(crate) const AT_SERVICES: bool = cfg!(feature = "services");
 
 pub(crate) fn fingerprint_prefix<S: Suite>(deployment: &Deployment<S>) -> Vec<u8> {
     deployment.fingerprint().iter().take(FINGERPRINT_LEN).copied().collect()

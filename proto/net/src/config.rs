@@ -14,6 +14,7 @@ use crate::error::AddressError;
 use crate::introduction::Introduction;
 use crate::key::NodeKey;
 use crate::rate::Rate;
+use crate::transport::quic;
 
 /// Transport protocol of the connections. Noise authenticates and encrypts TCP; QUIC has TLS 1.3 for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
@@ -38,12 +39,12 @@ pub enum Transport {
 
 impl Transport {
     /// Transport of services: TCP, and QUIC beside it in a build that has it.
-    pub const SERVICE: Self = if cfg!(feature = "quic") { Self::TcpAndQuic } else { Self::Tcp };
+    pub const SERVICE: Self = if quic::IS_BUILT_IN { Self::TcpAndQuic } else { Self::Tcp };
 
     /// Returns true if this build has the transport: QUIC needs the feature `quic`.
     #[must_use]
     pub const fn is_built_in(self) -> bool {
-        cfg!(feature = "quic") || !matches!(self, Self::Quic | Self::TcpAndQuic)
+        quic::IS_BUILT_IN || !matches!(self, Self::Quic | Self::TcpAndQuic)
     }
 
     /// Returns true if an address of this transport can be listened on or dialled.
@@ -523,7 +524,7 @@ mod tests {
         assert!(read("127.0.0.1").is_err());
         let quic = "/ip4/127.0.0.1/udp/7000/quic-v1";
         let read = read(quic);
-        if cfg!(feature = "quic") {
+        if Transport::Quic.is_built_in() {
             assert_eq!(read, Ok(quic.parse().unwrap()));
             assert!(Transport::SERVICE.supports(&quic.parse().unwrap()));
         } else {

@@ -27,8 +27,6 @@ mod clock;
 mod clock_sync;
 mod config;
 mod confirmation;
-#[cfg(feature = "quic")]
-mod counted_streams;
 mod dial;
 mod driver;
 mod duplicate_identity;

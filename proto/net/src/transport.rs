@@ -1,10 +1,7 @@
 //! The transports: authenticated, encrypted, multiplexed, with a deadline of our own.
 
-#[cfg(feature = "quic")]
-mod quic;
-#[cfg(not(feature = "quic"))]
-#[path = "transport/quic/absent.rs"]
-mod quic;
+#[cfg_attr(not(feature = "quic"), path = "transport/quic/absent.rs")]
+pub(crate) mod quic;
 
 use std::time::Duration;
 

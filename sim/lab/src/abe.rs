@@ -12,7 +12,7 @@
 //! | `sizes` | – | bytes of parameters, keys and ciphertexts |
 //! | `memory` | RAM by layers of the tree, flash | heap by layers and by attributes |
 //!
-//! YCT14 is broken (`quiver_abe::yct14` has the attack). It is here because it was measured, and labelled
+//! YCT14 is broken (`quiver_yct14` has the attack). It is here because it was measured, and labelled
 //! wherever it appears.
 
 mod attribute_growth;
@@ -29,8 +29,9 @@ mod reference;
 mod sizes;
 mod summary;
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06};
 use quiver_report::{Making, Observer, Report};
+use quiver_yct14::InsecureYct14;
 
 use self::attribute_growth::AttributeGrowth;
 pub use self::plan::AbePlan;

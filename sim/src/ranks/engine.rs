@@ -1,7 +1,6 @@
 //! MPI. The virtual world: one `Allgather` for what is short, and `Allgatherv` for the rest of what is long. The live
 //! world: messages from point to point.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalenc
 use quiver_report::complain;
 use quiver_world::ranks::{Exchange, Ranks};
 
-use super::{current, host};
+use super::{RANKS, current, host};
 use crate::live::{LONGEST, RankLine};
 use crate::report::RunOutcome;
 use crate::{SimError, measure};
@@ -37,31 +36,38 @@ const IDLE: Duration = Duration::from_millis(100);
 /// Nanoseconds in which this rank was in an exchange.
 static WAITED: AtomicU64 = AtomicU64::new(0);
 
-/// The time in which this rank was in an exchange.
+/// Time in which this rank waited for the bytes of others.
 pub(super) fn waited() -> Duration {
     Duration::from_nanos(WAITED.load(Ordering::Relaxed))
 }
 
+/// Plays with all other processes that the MPI starter started.
+pub(super) fn together(play: impl FnOnce() -> crate::Result<RunOutcome>) -> crate::Result<RunOutcome> {
+    let session = join()?;
+    let played = play();
+    session.end(played)
+}
+
 /// A run under MPI, which ends in order when it is dropped.
-pub(super) struct MpiSession {
+struct MpiSession {
     ranks: Ranks,
     _universe: Universe,
 }
 
 /// Joins the other ranks. A rank that is lost, or fails in a call, ends all.
-pub(super) fn join(place: &OnceLock<Ranks>) -> crate::Result<MpiSession> {
+fn join() -> crate::Result<MpiSession> {
     let refused = || SimError::Usage("MPI cannot be started, or was before".into());
     let (universe, _) = mpi::initialize_with_threading(Threading::Funneled).ok_or_else(refused)?;
     let world = universe.world();
     let number = |of: i32| u32::try_from(of).unwrap_or_default();
     let ranks = Ranks::new(Mpi { rank: number(world.rank()), count: number(world.size()) });
-    place.set(ranks.clone()).map_err(|_| refused())?;
+    RANKS.set(ranks.clone()).map_err(|_| refused())?;
     Ok(MpiSession { ranks, _universe: universe })
 }
 
 impl MpiSession {
     /// Ends the run. A failure of one rank is one of all: the others may be waiting for this one.
-    pub(super) fn end(self, played: crate::Result<RunOutcome>) -> crate::Result<RunOutcome> {
+    fn end(self, played: crate::Result<RunOutcome>) -> crate::Result<RunOutcome> {
         if let Err(error) = &played
             && self.ranks.count() > 1
         {

@@ -8,8 +8,6 @@ use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
 
 use super::Kem;
-#[cfg(feature = "insecure-yct14")]
-use crate::InsecureYct14;
 use crate::{
     AbeError, AuthorityFingerprint, Ciphertext, FabeoCp, FabeoKp, Gpsw06, HasTerms, Key, Parameters,
     PublicEncoding, Scheme, SecretEncoding, Terms,
@@ -50,8 +48,6 @@ macro_rules! with_scheme {
             $kind::FabeoCp($inner) => $body,
             $kind::FabeoKp($inner) => $body,
             $kind::Gpsw06($inner) => $body,
-            #[cfg(feature = "insecure-yct14")]
-            $kind::InsecureYct14($inner) => $body,
         }
     };
 }
@@ -63,8 +59,6 @@ macro_rules! by_name {
             FabeoCp::ID => Ok(Self::FabeoCp($make)),
             FabeoKp::ID => Ok(Self::FabeoKp($make)),
             Gpsw06::ID => Ok(Self::Gpsw06($make)),
-            #[cfg(feature = "insecure-yct14")]
-            InsecureYct14::ID => Ok(Self::InsecureYct14($make)),
             _ => Err(AbeError::WrongScheme),
         }
     };
@@ -78,8 +72,6 @@ pub enum AnyParameters {
     FabeoCp(Parameters<FabeoCp>),
     FabeoKp(Parameters<FabeoKp>),
     Gpsw06(Parameters<Gpsw06>),
-    #[cfg(feature = "insecure-yct14")]
-    InsecureYct14(Parameters<InsecureYct14>),
 }
 
 impl AnyParameters {
@@ -98,8 +90,6 @@ impl AnyParameters {
             Self::FabeoCp(_) => FabeoCp::ID,
             Self::FabeoKp(_) => FabeoKp::ID,
             Self::Gpsw06(_) => Gpsw06::ID,
-            #[cfg(feature = "insecure-yct14")]
-            Self::InsecureYct14(_) => InsecureYct14::ID,
         }
     }
 
@@ -125,8 +115,6 @@ pub enum AnyKey {
     FabeoCp(Key<FabeoCp>),
     FabeoKp(Key<FabeoKp>),
     Gpsw06(Key<Gpsw06>),
-    #[cfg(feature = "insecure-yct14")]
-    InsecureYct14(Key<InsecureYct14>),
 }
 
 impl AnyKey {
@@ -174,8 +162,6 @@ enum Encapsulated {
     FabeoCp(Ciphertext<FabeoCp>),
     FabeoKp(Ciphertext<FabeoKp>),
     Gpsw06(Ciphertext<Gpsw06>),
-    #[cfg(feature = "insecure-yct14")]
-    InsecureYct14(Ciphertext<InsecureYct14>),
 }
 
 /// All schemes of this crate as one [`Kem`].
@@ -211,10 +197,6 @@ impl Kem for AnyScheme {
             (AnyParameters::Gpsw06(own), EnvelopeTarget::Attributes(set)) => {
                 encapsulate::<Gpsw06>(own, set, coins)
             }
-            #[cfg(feature = "insecure-yct14")]
-            (AnyParameters::InsecureYct14(own), EnvelopeTarget::Attributes(set)) => {
-                encapsulate::<InsecureYct14>(own, set, coins)
-            }
         }
     }
 
@@ -229,8 +211,6 @@ impl Kem for AnyScheme {
             }
             AnyParameters::FabeoKp(_) => of_attributes(bytes, Encapsulated::FabeoKp)?,
             AnyParameters::Gpsw06(_) => of_attributes(bytes, Encapsulated::Gpsw06)?,
-            #[cfg(feature = "insecure-yct14")]
-            AnyParameters::InsecureYct14(_) => of_attributes(bytes, Encapsulated::InsecureYct14)?,
         })
     }
 
@@ -253,12 +233,6 @@ impl Kem for AnyScheme {
             (AnyParameters::Gpsw06(own), AnyKey::Gpsw06(key), Encapsulated::Gpsw06(sent)) => {
                 Gpsw06::decapsulate(own, key, sent)
             }
-            #[cfg(feature = "insecure-yct14")]
-            (
-                AnyParameters::InsecureYct14(own),
-                AnyKey::InsecureYct14(key),
-                Encapsulated::InsecureYct14(sent),
-            ) => InsecureYct14::decapsulate(own, key, sent),
             _ => Err(AbeError::WrongScheme),
         }
     }

@@ -1,8 +1,10 @@
 //! Seals and opens envelopes over [`Read`] and [`Write`], in constant memory.
 
+extern crate std;
+
+use alloc::vec;
+use alloc::vec::Vec;
 use std::io::{self, Read, Write};
-use std::vec;
-use std::vec::Vec;
 
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;

@@ -126,8 +126,7 @@ impl Case for FabeoCp {
     }
 }
 
-#[cfg(feature = "insecure-yct14")]
-impl Case for quiver_abe::InsecureYct14 {
+impl Case for quiver_yct14::InsecureYct14 {
     fn universe() -> Universe {
         closed()
     }

@@ -15,8 +15,6 @@ mod redaction;
 mod repeated;
 mod strangers;
 mod vectors;
-#[cfg(feature = "insecure-yct14")]
-mod yct14_attack;
 
 /// Instantiates tests that are generic over the scheme, once per scheme.
 macro_rules! for_each_scheme {
@@ -30,9 +28,8 @@ macro_rules! for_each_scheme {
         mod fabeo22_cp {
             $(#[test] fn $test() { super::$test::<quiver_abe::FabeoCp>(); })+
         }
-        #[cfg(feature = "insecure-yct14")]
         mod yct14_insecure {
-            $(#[test] fn $test() { super::$test::<quiver_abe::InsecureYct14>(); })+
+            $(#[test] fn $test() { super::$test::<quiver_yct14::InsecureYct14>(); })+
         }
     };
 }

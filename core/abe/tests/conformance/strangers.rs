@@ -64,8 +64,7 @@ fn bytes_of_any_other_scheme_are_told_apart<S: Case>() {
     none_of::<S, Gpsw06>();
     none_of::<S, FabeoKp>();
     none_of::<S, FabeoCp>();
-    #[cfg(feature = "insecure-yct14")]
-    none_of::<S, quiver_abe::InsecureYct14>();
+    none_of::<S, quiver_yct14::InsecureYct14>();
 }
 
 #[test]

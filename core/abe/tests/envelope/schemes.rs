@@ -65,8 +65,6 @@ fn all() -> Vec<Authority> {
         policy_in_ciphertext(),
         policy_in_key::<FabeoKp>(&Universe::Open),
         policy_in_key::<Gpsw06>(&closed()),
-        #[cfg(feature = "insecure-yct14")]
-        policy_in_key::<quiver_abe::InsecureYct14>(&closed()),
     ]
 }
 

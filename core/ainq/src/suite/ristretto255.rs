@@ -28,8 +28,8 @@ use crate::suite::{AgreedSecret, in_chunks};
 use crate::{Element, Error, Suite};
 
 mod batch;
-#[cfg(any(test, not(feature = "std")))]
-pub(crate) mod comb;
+#[allow(dead_code, unreachable_pub, reason = "a type of the suite's interface where there is no `std`")]
+mod comb;
 mod montgomery;
 #[cfg_attr(not(feature = "std"), path = "ristretto255/prepared/small.rs")]
 mod prepared;

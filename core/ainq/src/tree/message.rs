@@ -119,6 +119,8 @@ fn bound_to(digest: &Digest, slot: Slot) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
     use crate::Ristretto255;
 

@@ -1,6 +1,9 @@
 //! Test vectors of the tree by another program, in another language: `tests/vectors/tree.py`.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use quiver_crypto::{Digest, Secret};
 use serde::Deserialize;

@@ -327,6 +327,8 @@ impl WrapTreeWriter {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use proptest::prelude::*;
 
     use super::super::algebra::Rules;

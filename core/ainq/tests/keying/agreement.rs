@@ -276,7 +276,6 @@ fn every_epoch_that_adds_members_has_a_point_of_its_own<S: Suite>(strategy: Stra
     assert!(points[0] != points[1] && points[1] != points[2] && points[0] != points[2]);
 }
 
-#[cfg(feature = "bls12-381")]
 #[test]
 fn headers_and_memberships_of_one_suite_are_refused_under_another() {
     use quiver_ainq::{Bls12381G1, Header, Ristretto255};

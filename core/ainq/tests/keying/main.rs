@@ -6,7 +6,6 @@ macro_rules! for_each_suite {
         mod ristretto255 {
             $(#[test] fn $name() { super::$name::<quiver_ainq::Ristretto255>(); })*
         }
-        #[cfg(feature = "bls12-381")]
         mod bls12381 {
             $(#[test] fn $name() { super::$name::<quiver_ainq::Bls12381G1>(); })*
         }
@@ -26,7 +25,6 @@ macro_rules! for_each_strategy {
                     super::super::$name::<quiver_ainq::Ristretto255>(quiver_ainq::StrategyKind::$kind);
                 })*
             }
-            #[cfg(feature = "bls12-381")]
             mod bls12381 {
                 $(#[test] fn $name() {
                     super::super::$name::<quiver_ainq::Bls12381G1>(quiver_ainq::StrategyKind::$kind);

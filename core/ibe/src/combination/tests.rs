@@ -1,5 +1,6 @@
 //! Counts the pairings of a combination.
 
+use alloc::vec::Vec;
 use core::cell::Cell;
 
 use rand_chacha::ChaCha20Rng;

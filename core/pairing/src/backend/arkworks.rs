@@ -16,10 +16,8 @@ use crate::point::affine;
 use crate::recoding::non_adjacent;
 use crate::{Curve, G1, G1_COFACTOR, G2, Group, Gt, PairingError, Point, Scalar};
 
-mod endomorphism;
+pub(crate) mod endomorphism;
 
-#[cfg(feature = "armv7em")]
-pub(crate) use endomorphism::psi;
 pub(crate) use endomorphism::{Endomorphism, times_z_squared};
 
 /// arkworks, in Rust, on any machine. **Not constant-time.**

@@ -16,6 +16,7 @@ use zeroize::Zeroize;
 
 use super::Backend;
 use convert::Coordinate as _;
+use native::Native as _;
 
 use crate::curve::sealed::CurveParameters;
 use crate::parameters::{Fq, g1};
@@ -30,7 +31,14 @@ mod native;
 mod odd_digits;
 mod simd;
 
-pub(crate) use native::Native;
+/// What this build computes by.
+pub(super) mod chosen {
+    pub use super::Blst;
+    pub(crate) use super::native::Native as Supported;
+
+    /// The back end of this build.
+    pub type Active = Blst;
+}
 
 /// blst on x86-64 and aarch64. Multiplication of a point by a scalar is constant-time; combinations of many
 /// are not.

@@ -212,7 +212,6 @@ proptest! {
         prop_assert_eq!(AccessTree::parse(&tree.to_string(), &Schema::new()).unwrap(), tree);
     }
 
-    #[cfg(feature = "serde")]
     #[test]
     fn tools_read_what_they_wrote(tree in tree(), set in set()) {
         let json = serde_json::to_string(&(&tree, &set, schema())).unwrap();

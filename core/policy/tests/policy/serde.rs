@@ -1,5 +1,4 @@
 //! Schemas, policies and sets in files that people write.
-#![cfg(feature = "serde")]
 
 use quiver_policy::{AccessTree, AttributeSet, IntegerType, Schema};
 

@@ -11,7 +11,7 @@ use quiver_crypto::expand_message;
 use quiver_pairing::{G1, Group, PairingError, Scalar, scalar_random};
 use rand_core::{CryptoRng, RngCore};
 
-use super::SCALAR_LEN;
+use super::{QuorumSuite, SCALAR_LEN};
 
 /// The context string, after the pattern of RFC 9591.
 const CONTEXT: &str = "QUIVER-FROST-BLS12381G1-SHA256-v1";
@@ -30,6 +30,10 @@ pub struct G1Group;
 /// FROST(BLS12-381 G1, SHA-256).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bls12381G1Sha256;
+
+impl QuorumSuite for Bls12381G1 {
+    type Frost = Bls12381G1Sha256;
+}
 
 impl Field for ScalarField {
     type Scalar = Scalar;

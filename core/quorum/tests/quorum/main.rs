@@ -16,7 +16,6 @@ macro_rules! for_each_suite {
         mod ristretto255 {
             $(#[test] fn $test() { super::$test::<quiver_ainq::Ristretto255>(); })+
         }
-        #[cfg(feature = "bls12-381")]
         mod bls12381g1 {
             $(#[test] fn $test() { super::$test::<quiver_ainq::Bls12381G1>(); })+
         }

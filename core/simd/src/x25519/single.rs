@@ -8,27 +8,18 @@
 //! Both are constant-time, and both clamp a scalar that is clamped already, which changes nothing. Neither
 //! erases its steps: the caller erases the stack.
 
+#[cfg_attr(feature = "salty", path = "single/salty.rs")]
+mod ladder;
+
 use zeroize::Zeroizing;
 
 /// X25519 of a clamped scalar and a u-coordinate, both 32 little-endian bytes.
 ///
 /// Never part of its caller, which may be compiled for size: this is for speed.
-#[cfg(not(feature = "salty"))]
 #[inline(never)]
 #[must_use]
 pub fn x25519(clamped: &[u8; 32], u: &[u8; 32]) -> Zeroizing<[u8; 32]> {
-    let point = curve25519_dalek::montgomery::MontgomeryPoint(*u);
-    Zeroizing::new(point.mul_clamped(*clamped).to_bytes())
-}
-
-/// X25519 of a clamped scalar and a u-coordinate, both 32 little-endian bytes.
-///
-/// Never part of its caller, which may be compiled for size: this is for speed.
-#[cfg(feature = "salty")]
-#[inline(never)]
-#[must_use]
-pub fn x25519(clamped: &[u8; 32], u: &[u8; 32]) -> Zeroizing<[u8; 32]> {
-    Zeroizing::new(salty::agreement::x25519(*clamped, *u))
+    Zeroizing::new(ladder::multiply(*clamped, *u))
 }
 
 #[cfg(test)]

@@ -43,8 +43,6 @@ use quiver_machine::{
 use quiver_message::{Message, Nonce, Refusal, Welcome};
 use rand_core::CryptoRngCore;
 
-#[cfg(feature = "compromise")]
-pub use self::compromise::CompromisedRun;
 use super::applicant::{Applicant, ApplicantConfig, ApplicantEvent};
 use super::{AdmissionError, Ledger};
 use crate::certifying::CertificationTerms;

@@ -7,8 +7,7 @@ use alloc::vec::Vec;
 use quiver_ainq::{DroneKeypair, Name, Suite, UnixTime};
 use quiver_crypto::Secret;
 use quiver_group::edge::{Edge, EdgeCommand, EdgeStatus};
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, SharedRoleState, Snapshot, Via};
-use quiver_message::Message;
+use quiver_machine::{Input, Machine, Now, Output, Snapshot, forward_primary};
 use rand_core::CryptoRngCore;
 
 use super::anonymous_edge::{AnonymousEdge, AnonymousEvent};
@@ -81,21 +80,6 @@ impl<S: Suite> AnyEdge<S> {
         self.named()?.vouch(statement, rng)
     }
 
-    /// Returns the compromised state, as [`Edge::compromised_state`] does.
-    #[cfg(feature = "compromise")]
-    pub fn compromised_state(&self) -> Option<quiver_group::edge::CompromisedState<S>> {
-        self.named()?.compromised_state()
-    }
-
-    /// Returns the secrets of an anonymous edge's run, as [`AnonymousEdge::compromised_run`] does.
-    #[cfg(feature = "compromise")]
-    pub const fn compromised_run(&self) -> Option<super::CompromisedRun<'_, S>> {
-        match self {
-            Self::Named(_) => None,
-            Self::Anonymous(edge) => edge.compromised_run(),
-        }
-    }
-
     /// Shares the header, as [`Edge::share_header`] does.
     pub fn share_header(&mut self, shared: impl FnOnce(&Arc<[u8]>) -> Arc<[u8]>) {
         match self {
@@ -125,38 +109,9 @@ impl<S: Suite> Machine for AnyEdge<S> {
     }
 }
 
-impl<S: Suite> Primary for AnyEdge<S> {
-    type Suite = S;
-
-    fn decode(&mut self, from: (Peer, Via), bytes: &[u8]) -> Option<Message<S>> {
-        match self {
-            Self::Named(edge) => edge.decode(from, bytes),
-            Self::Anonymous(edge) => edge.decode(from, bytes),
-        }
-    }
-
-    fn receive(&mut self, now: Now, from: (Peer, Via), message: Message<S>, rng: &mut dyn CryptoRngCore) {
-        match self {
-            Self::Named(edge) => edge.receive(now, from, message, rng),
-            Self::Anonymous(edge) => edge.receive(now, from, message, rng),
-        }
-    }
-
-    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        self.handle_input(now, Input::Timeout, rng);
-    }
-
-    fn blame(&mut self, from: (Peer, Via), offence: Offence) {
-        match self {
-            Self::Named(edge) => edge.blame(from, offence),
-            Self::Anonymous(edge) => edge.blame(from, offence),
-        }
-    }
-
-    fn shared(&self) -> SharedRoleState<'_, S> {
-        match self {
-            Self::Named(edge) => edge.shared(),
-            Self::Anonymous(edge) => edge.shared(),
-        }
+forward_primary! {
+    impl[S: Suite] Primary<Suite = S> for AnyEdge<S> {
+        Self::Named(edge) => edge,
+        Self::Anonymous(edge) => edge,
     }
 }

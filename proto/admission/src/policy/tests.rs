@@ -1,3 +1,4 @@
+use alloc::string::ToString;
 use core::time::Duration;
 
 use quiver_ainq::{Ristretto255, SecretScalar};

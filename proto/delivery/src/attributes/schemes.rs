@@ -45,7 +45,7 @@ pub enum UnknownScheme {
     Unknown(String),
 }
 
-/// YCT14, which quiver-abe has for measurements.
+/// YCT14, which `quiver-yct14` has for measurements.
 const BROKEN: &str = "insecure-yct14";
 
 /// Runs `$body` with `$K` standing for the chosen scheme: the only place where the choice at run time becomes

@@ -398,6 +398,8 @@ fn next_combination(chosen: &mut [usize], below: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
 
     #[test]

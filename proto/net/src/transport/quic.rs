@@ -1,15 +1,20 @@
 //! Connections over QUIC.
 
+mod counted_streams;
+
 use futures::future::Either;
 use libp2p::Transport as _;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::quic;
 use quiver_machine::MAX_MESSAGE_LEN;
 
+use self::counted_streams::CountedMuxer;
 use super::{BoxedTransport, streams};
 use crate::config::NodeConfig;
-use crate::counted_streams::CountedMuxer;
 use crate::error::NetError;
+
+/// True if this build has QUIC.
+pub(crate) const IS_BUILT_IN: bool = true;
 
 /// Bytes of one stream that a peer may send before this node has read any: the longest message, so that it needs
 /// no second grant.

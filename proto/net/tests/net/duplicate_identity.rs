@@ -12,14 +12,14 @@ use crate::toy::{Order, PATIENCE, Running, hub, key, spoke, start};
 
 const PROTOCOL: &str = "/quiver/1/instance";
 
-fn asking(mut config: NodeConfig) -> NodeConfig {
+pub(crate) fn asking(mut config: NodeConfig) -> NodeConfig {
     config.detect_duplicates = true;
     config
 }
 
 /// Waits until this holds. Two that ask in turns are told so for 15 s after the last time, and it
 /// may be asked five seconds later.
-async fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     let wait = async {
         while !holds() {
             sleep(Duration::from_millis(50)).await;
@@ -28,7 +28,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     timeout(2 * PATIENCE, wait).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
 }
 
-fn has_duplicate(node: &Running) -> bool {
+pub(crate) fn has_duplicate(node: &Running) -> bool {
     let told = node.handle.duplicate_identity().is_some_and(|text| text.contains("both asked the leader"));
     assert_eq!(told, node.handle.metrics().duplicate_identity_reports.get() == 1);
     told
@@ -55,15 +55,6 @@ async fn two_of_one_identity_are_told_until_one_ends() {
     until("the other is told that it is alone", || !has_duplicate(&first)).await;
     until("the leader knows that, too", || leader.handle.metrics().duplicated_peers.get() == 0).await;
     assert!(!has_duplicate(&other));
-}
-
-#[cfg(feature = "quic")]
-#[tokio::test]
-async fn two_of_one_identity_are_told_over_quic() {
-    let leader = start(&asking(hub(Transport::Quic, 10))).unwrap();
-    let config = asking(spoke(Transport::Quic, &leader.address().await));
-    let (first, second) = (start(&config).unwrap(), start(&config).unwrap());
-    until("both are told", || has_duplicate(&first) && has_duplicate(&second)).await;
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn spoke_that_starts_before_its_hub_finds_it() {
     assert!(edge.handle.metrics().dial_failures.get() > 0);
 }
 
-async fn busy_port_is_named(transport: Transport) {
+pub(crate) async fn busy_port_is_named(transport: Transport) {
     let leader = start(&hub(transport, 4)).unwrap();
     let address = leader.address().await;
     let mut config = hub(transport, 4);
@@ -67,12 +67,6 @@ async fn busy_port_is_named_over_tcp() {
     busy_port_is_named(Transport::Tcp).await;
 }
 
-#[cfg(feature = "quic")]
-#[tokio::test]
-async fn busy_port_is_named_over_quic() {
-    busy_port_is_named(Transport::Quic).await;
-}
-
 #[tokio::test]
 async fn busy_port_is_named_over_memory() {
     busy_port_is_named(Transport::Memory).await;
@@ -84,15 +78,6 @@ async fn address_of_another_transport_is_refused_with_an_example() {
     config.dial.push((Route::Leader, "/ip4/127.0.0.1/tcp/7000".parse().unwrap()));
     let message = start(&config).err().expect("refused").to_string();
     assert!(message.contains("quic-v1"), "{message}");
-}
-
-#[cfg(not(feature = "quic"))]
-#[tokio::test]
-async fn build_without_quic_says_so() {
-    for transport in [Transport::Quic, Transport::TcpAndQuic] {
-        let message = start(&hub(transport, 4)).err().expect("refused").to_string();
-        assert!(message.contains("no QUIC") && message.contains("`quic`"), "{message}");
-    }
 }
 
 #[tokio::test]

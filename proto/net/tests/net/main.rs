@@ -6,6 +6,8 @@ mod hostile;
 mod lifecycle;
 mod members;
 mod messages;
+#[cfg_attr(not(feature = "quic"), path = "quic/absent.rs")]
+mod quic;
 mod relay;
 mod succession;
 mod toy;

@@ -11,7 +11,7 @@ fn listener(seed: u8, transport: Transport) -> NodeConfig {
     config
 }
 
-async fn members_know_each_other_whoever_dialled(transport: Transport) {
+pub(crate) async fn members_know_each_other_whoever_dialled(transport: Transport) {
     let mut second = listener(2, transport);
     second.members.push((1, key(1).peer_id()));
     let mut second = start(&second).unwrap();
@@ -28,12 +28,6 @@ async fn members_know_each_other_whoever_dialled(transport: Transport) {
 #[tokio::test]
 async fn members_know_each_other_whoever_dialled_over_tcp() {
     members_know_each_other_whoever_dialled(Transport::Tcp).await;
-}
-
-#[cfg(feature = "quic")]
-#[tokio::test]
-async fn members_know_each_other_whoever_dialled_over_quic() {
-    members_know_each_other_whoever_dialled(Transport::Quic).await;
 }
 
 #[tokio::test]

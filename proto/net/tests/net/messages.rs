@@ -5,7 +5,7 @@ use quiver_net::Transport;
 
 use crate::toy::{Order, pair};
 
-async fn messages_travel_both_ways(transport: Transport) {
+pub(crate) async fn messages_travel_both_ways(transport: Transport) {
     let (mut leader, mut edge) = pair(transport).await;
     edge.order(Order::Tell(Route::Leader, b"hello".to_vec())).await;
     leader.receives_message(b"hello").await;
@@ -29,18 +29,6 @@ async fn messages_travel_both_ways_over_plain_memory() {
 #[tokio::test]
 async fn messages_travel_both_ways_over_tcp() {
     messages_travel_both_ways(Transport::Tcp).await;
-}
-
-#[cfg(feature = "quic")]
-#[tokio::test]
-async fn messages_travel_both_ways_over_quic() {
-    messages_travel_both_ways(Transport::Quic).await;
-}
-
-#[cfg(feature = "quic")]
-#[tokio::test]
-async fn messages_travel_both_ways_over_tcp_beside_quic() {
-    messages_travel_both_ways(Transport::TcpAndQuic).await;
 }
 
 #[tokio::test]
@@ -75,7 +63,7 @@ async fn messages_to_one_peer_keep_their_order() {
     }
 }
 
-async fn longest_message_passes_and_longer_is_never_sent(transport: Transport) {
+pub(crate) async fn longest_message_passes_and_longer_is_never_sent(transport: Transport) {
     let (mut leader, edge) = pair(transport).await;
     let longest = vec![7; MAX_MESSAGE_LEN];
     edge.order(Order::Tell(Route::Leader, vec![7; MAX_MESSAGE_LEN + 1])).await;
@@ -88,23 +76,6 @@ async fn longest_message_passes_and_longer_is_never_sent(transport: Transport) {
 #[tokio::test]
 async fn longest_message_passes_and_longer_is_never_sent_over_tcp() {
     longest_message_passes_and_longer_is_never_sent(Transport::Tcp).await;
-}
-
-#[cfg(feature = "quic")]
-#[tokio::test]
-async fn longest_message_passes_and_longer_is_never_sent_over_quic() {
-    longest_message_passes_and_longer_is_never_sent(Transport::Quic).await;
-}
-
-#[cfg(feature = "quic")]
-#[tokio::test]
-async fn windows_of_a_quic_connection_are_granted_again_as_messages_are_read() {
-    let (leader, mut edge) = pair(Transport::Quic).await;
-    // More than a connection may have unread.
-    for number in 0..6 {
-        leader.order(Order::TellAll(vec![number; MAX_MESSAGE_LEN])).await;
-        edge.receives_message(&vec![number; MAX_MESSAGE_LEN]).await;
-    }
 }
 
 #[tokio::test]

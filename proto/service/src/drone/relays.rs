@@ -1,6 +1,5 @@
 //! Drones behind relays, as a leader's machine knows them. Without the feature `relays` there are none.
 
-#[cfg_attr(feature = "relays", path = "relays/present.rs")]
 #[cfg_attr(not(feature = "relays"), path = "relays/absent.rs")]
 mod outer;
 

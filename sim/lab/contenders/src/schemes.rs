@@ -14,14 +14,13 @@ use quiver_kem::KemSetting;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
+use self::mls::openmls;
 use crate::arena::ArenaEvent;
 use crate::contract::{Contender, ContenderError, Fingerprint, KeyState, Pace};
 
 pub use self::ainq_paper::AinqAsPublished;
 pub use self::group_oscore::GroupOscore;
 pub use self::lkh::Lkh;
-#[cfg(feature = "openmls")]
-pub use self::mls::OpenMls;
 pub use self::mls::{Mls, MlsRs};
 pub use self::pairwise::Pairwise;
 pub use self::quiver::Quiver;
@@ -42,7 +41,7 @@ pub struct Setting {
     pub seed: u64,
 }
 
-/// A scheme of this crate, by name.
+/// A scheme of this crate, by name. A build without the feature `openmls` can set up all but those by `openmls`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SchemeKind {
     /// Quiver, one wrap for each member.
@@ -62,16 +61,19 @@ pub enum SchemeKind {
     /// MLS by `mls-rs`.
     MlsRs,
     /// MLS by `openmls`.
-    #[cfg(feature = "openmls")]
     OpenMls,
     /// MLS by `openmls` with X-Wing (ML-KEM-768 and X25519).
-    #[cfg(feature = "openmls")]
     OpenMlsXWing,
 }
 
 impl SchemeKind {
-    /// All, in the order of tables.
-    pub const ALL: &[Self] = &[
+    /// All that this build has, in the order of tables.
+    pub const ALL: &[Self] = match Self::EVERY {
+        [others @ .., Self::OpenMls, Self::OpenMlsXWing] if !openmls::IS_BUILT_IN => others,
+        every => every,
+    };
+
+    const EVERY: &[Self] = &[
         Self::QuiverFlat,
         Self::QuiverTree,
         Self::QuiverTreeMlKem,
@@ -80,9 +82,7 @@ impl SchemeKind {
         Self::Lkh,
         Self::GroupOscore,
         Self::MlsRs,
-        #[cfg(feature = "openmls")]
         Self::OpenMls,
-        #[cfg(feature = "openmls")]
         Self::OpenMlsXWing,
     ];
 
@@ -98,9 +98,7 @@ impl SchemeKind {
             Self::Lkh => "LKH, RFC 2627",
             Self::GroupOscore => "Group OSCORE re-key",
             Self::MlsRs => "MLS, mls-rs",
-            #[cfg(feature = "openmls")]
             Self::OpenMls => "MLS, openmls",
-            #[cfg(feature = "openmls")]
             Self::OpenMlsXWing => "MLS, openmls, X-Wing",
         }
     }
@@ -116,9 +114,7 @@ impl SchemeKind {
             | Self::Pairwise
             | Self::Lkh
             | Self::GroupOscore => false,
-            Self::MlsRs => true,
-            #[cfg(feature = "openmls")]
-            Self::OpenMls | Self::OpenMlsXWing => true,
+            Self::MlsRs | Self::OpenMls | Self::OpenMlsXWing => true,
         }
     }
 
@@ -144,10 +140,8 @@ impl SchemeKind {
             Self::Lkh => Box::new(Lkh::new(setting)),
             Self::GroupOscore => Box::new(GroupOscore::new(setting)),
             Self::MlsRs => Box::new(MlsRs::new(setting)),
-            #[cfg(feature = "openmls")]
-            Self::OpenMls => Box::new(OpenMls::x25519(setting)),
-            #[cfg(feature = "openmls")]
-            Self::OpenMlsXWing => Box::new(OpenMls::x_wing(setting)),
+            Self::OpenMls => openmls::x25519(setting)?,
+            Self::OpenMlsXWing => openmls::x_wing(setting)?,
         })
     }
 }

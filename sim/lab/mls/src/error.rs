@@ -10,7 +10,6 @@ pub enum Error {
     #[error(transparent)]
     Mls(Box<MlsError>),
     /// `openmls` refused, in its words.
-    #[cfg(feature = "openmls")]
     #[error("openmls: {0}")]
     OpenMls(String),
     /// A message is no commit.

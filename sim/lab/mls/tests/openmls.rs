@@ -1,7 +1,5 @@
 //! Groups of `openmls`, and of both libraries: the same events, the same keys.
 
-#![cfg(feature = "openmls")]
-
 use quiver_mls::openmls_member::{OpenMlsCandidate, OpenMlsMember, OpenMlsSuite};
 use quiver_mls::provider::Provider;
 use quiver_mls::{

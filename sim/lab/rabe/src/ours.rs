@@ -2,8 +2,9 @@
 
 use std::error::Error;
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14, Scheme, Universe};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Scheme, Universe};
 use quiver_policy::{AccessTree, Attribute, AttributeSet, Schema};
+use quiver_yct14::InsecureYct14;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 

@@ -1,7 +1,8 @@
 //! The schemes as the experiments use them.
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14, Scheme, Universe};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Scheme, Universe};
 use quiver_policy::{AccessTree, AttributeSet};
+use quiver_yct14::InsecureYct14;
 
 /// A scheme that is measured with a policy and a set of attributes.
 pub(super) trait MeasuredScheme: Scheme {

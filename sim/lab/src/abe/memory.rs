@@ -2,9 +2,10 @@
 
 use std::hint::black_box;
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, InsecureYct14};
+use quiver_abe::{FabeoCp, FabeoKp, Gpsw06};
 use quiver_policy::AccessTree;
 use quiver_report::{Axis, CellValue, Column, Experiment, Ink, Observer, Panel, Plot, Series, Table, Unit};
+use quiver_yct14::InsecureYct14;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 

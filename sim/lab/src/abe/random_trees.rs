@@ -1,7 +1,7 @@
 //! Generates random access trees of every size: those of `quiver-bench`, so that a board measures the same.
 
-use quiver_bench::forest;
-pub(super) use quiver_bench::forest::{attributes, conjunction, layered, listed};
+use quiver_bench::large::forest;
+pub(super) use quiver_bench::large::forest::{attributes, conjunction, layered, listed};
 use quiver_policy::AccessTree;
 
 use super::plan::AbePlan;

@@ -16,10 +16,6 @@ const PIECE: usize = 64;
 
 /// The sums of every choice out of P, 2^64·P, 2^128·P and 2^192·P: sixteen points, 2.5 KB.
 #[derive(Clone)]
-#[cfg_attr(
-    feature = "std",
-    expect(unreachable_pub, reason = "a type of the suite's interface where there is no `std`")
-)]
 pub struct Comb(Vec<RistrettoPoint>);
 
 impl Comb {

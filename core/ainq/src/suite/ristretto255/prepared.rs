@@ -1,7 +1,10 @@
 //! A public point with a table of its multiples, made when it pays off.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+extern crate std;
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
 
 use curve25519_dalek::RistrettoPoint;
 use curve25519_dalek::ristretto::RistrettoBasepointTable;
@@ -32,7 +35,6 @@ impl TabledPoint {
         Self { point, uses: AtomicUsize::new(0), table: OnceLock::new() }
     }
 
-    #[cfg(feature = "verification-cache")]
     pub(super) const fn point(&self) -> &RistrettoPoint {
         &self.point
     }
@@ -42,7 +44,7 @@ impl TabledPoint {
             return scalar * table;
         }
         if self.uses.fetch_add(1, Ordering::Relaxed) < WORTH_A_TABLE {
-            return RistrettoPoint::vartime_double_scalar_mul_basepoint(scalar, &self.point, &Scalar::ZERO);
+            return RistrettoPoint::vartime_double_scalar_mul_basepoint(scalar, self.point(), &Scalar::ZERO);
         }
         scalar * self.table.get_or_init(|| RistrettoBasepointTable::create(&self.point))
     }

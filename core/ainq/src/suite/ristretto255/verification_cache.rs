@@ -7,6 +7,8 @@
 //! outcomes, so one seed gives the same trace with and without. Figures of a drone's own computing time do
 //! not come out of such a run.
 
+extern crate std;
+
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use core::marker::PhantomData;
@@ -120,6 +122,8 @@ pub(super) fn sum(
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
     use crate::suite::ristretto255::prepared::prepare;
 
@@ -142,7 +146,7 @@ mod tests {
         assert!(computed_twice(1 << 40), "nothing is switched on");
         let on = CacheScope::new(true);
         assert!(!computed_twice(1 << 41));
-        assert!(std::thread::spawn(|| computed_twice(1 << 42)).join().expect("no panic"));
+        assert!(thread::spawn(|| computed_twice(1 << 42)).join().expect("no panic"));
         {
             let _off = CacheScope::new(false);
             assert!(computed_twice(1 << 43), "a scope within a scope");

@@ -1,6 +1,7 @@
 //! Symbols for keys, the algebra over them, and their derivation rules.
 
-use std::collections::BTreeMap;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use super::super::algebra::{Algebra, LeafKeyChain, Rules, WrapPosition};
 use super::super::node::KeyTreeNode;

@@ -4,7 +4,7 @@
 //! products in the field: on the first (x, y) ↦ (βx, y) with a cube root β of one, which arkworks has; on the
 //! second ψ, untwist, Frobenius, twist, which multiplies by p, that is by the parameter x modulo r.
 
-#[cfg(not(feature = "armv7em"))]
+#[allow(unused_imports, reason = "the map of arkworks' own curve; that of `armv7em` needs no trait")]
 use ark_ec::scalar_mul::glv::GLVConfig;
 use ark_ec::short_weierstrass::Projective;
 use ark_ff::{AdditiveGroup, Field, MontFp};

@@ -10,6 +10,8 @@
 //! they may not be, and the formulas know no exceptions.
 
 use alloc::vec::Vec;
+extern crate std;
+
 use std::sync::OnceLock;
 
 use ::blst::{blst_fp, blst_p1, blst_p1_affine, p1_affines};

@@ -96,7 +96,7 @@ pub(crate) mod g2 {
     use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
     use ark_ec::{AdditiveGroup as _, AffineRepr, CurveConfig, CurveGroup, PrimeGroup};
 
-    use crate::backend::psi;
+    use crate::backend::arkworks::endomorphism::psi;
     use crate::parameters::armv7em::tower::{Fq2, fq2};
 
     /// The curve.

@@ -2,9 +2,11 @@
 //! simulations and tests.
 
 use quiver_ainq::{AgreedSecret, KemKey, Pseudonym, Suite};
+use quiver_group::edge::compromise::CompromisedState;
 use quiver_message::Nonce;
 
 use super::{AdmissionProgress, AdmittedRun, AnonymousEdge};
+use crate::AnyEdge;
 
 /// Secrets of a run, from the leader's confirmation to the welcome.
 #[derive(Clone, Copy)]
@@ -26,5 +28,23 @@ impl<S: Suite> AnonymousEdge<S> {
             return None;
         };
         Some(CompromisedRun { nonce, pseudonym, secret, kem: kem.as_ref() })
+    }
+}
+
+impl<S: Suite> AnyEdge<S> {
+    /// Returns the compromised state, as [`Edge::compromised_state`](quiver_group::Edge::compromised_state) does.
+    pub fn compromised_state(&self) -> Option<CompromisedState<S>> {
+        match self {
+            Self::Named(edge) => edge.compromised_state(),
+            Self::Anonymous(_) => None,
+        }
+    }
+
+    /// Returns the secrets of an anonymous edge's run, as [`AnonymousEdge::compromised_run`] does.
+    pub const fn compromised_run(&self) -> Option<CompromisedRun<'_, S>> {
+        match self {
+            Self::Named(_) => None,
+            Self::Anonymous(edge) => edge.compromised_run(),
+        }
     }
 }

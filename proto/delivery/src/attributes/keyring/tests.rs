@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use quiver_ainq::{AuthorityStatement, MasterSecret, Ristretto255, SecretScalar};
 use rand_chacha::ChaCha20Rng;

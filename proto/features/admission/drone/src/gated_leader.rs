@@ -3,11 +3,7 @@
 use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent};
 use quiver_ainq::Ristretto255;
 use quiver_group::{Leader, LeaderRecord};
-use quiver_machine::{
-    FinishedJob, Input, Job, Machine, Now, Offence, Output, Peer, Primary, RelayedBroadcast, SharedRoleState,
-    Via,
-};
-use quiver_message::Message;
+use quiver_machine::{Input, Machine, Now, Output, Primary, forward_jobs, forward_primary};
 use quiver_service::drone::feature::{GatedLeader, GroupLeaderCommand, GroupLeaderEvent};
 use rand_core::CryptoRngCore;
 
@@ -47,45 +43,13 @@ impl Machine for LeaderWithPolicy {
         self.0.poll_output().map(event, |record| record)
     }
 
-    fn take_job(&mut self) -> Option<Job> {
-        self.0.take_job()
-    }
-
-    fn take_broadcast(&mut self) -> Option<RelayedBroadcast> {
-        self.0.take_broadcast()
-    }
-
-    fn finish_job(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
-        self.0.finish_job(now, done, rng);
+    forward_jobs! {
+        Self(leader) => leader,
     }
 }
 
-impl Primary for LeaderWithPolicy {
-    type Suite = Ristretto255;
-
-    fn decode(&mut self, from: (Peer, Via), bytes: &[u8]) -> Option<Message<Ristretto255>> {
-        self.0.decode(from, bytes)
-    }
-
-    fn receive(
-        &mut self,
-        now: Now,
-        from: (Peer, Via),
-        message: Message<Ristretto255>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        self.0.receive(now, from, message, rng);
-    }
-
-    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        self.0.wake(now, rng);
-    }
-
-    fn blame(&mut self, from: (Peer, Via), offence: Offence) {
-        self.0.blame(from, offence);
-    }
-
-    fn shared(&self) -> SharedRoleState<'_, Ristretto255> {
-        self.0.shared()
+forward_primary! {
+    impl Primary<Suite = Ristretto255> for LeaderWithPolicy {
+        Self(leader) => leader,
     }
 }

@@ -5,10 +5,7 @@ use quiver_ainq::{Name, Ristretto255, UnixTime};
 use quiver_crypto::Secret;
 use quiver_group::EdgeCommand;
 use quiver_group::edge::EdgeStatus;
-use quiver_machine::{
-    Input, Machine, Now, Offence, Output, Peer, Primary, RefusalReason, SharedRoleState, Snapshot, Via,
-};
-use quiver_message::Message;
+use quiver_machine::{Input, Machine, Now, Output, RefusalReason, Snapshot, forward_primary};
 use quiver_service::clock;
 use quiver_service::drone::feature::{Exclusion, FeatureEdge, GroupEdgeEvent, MembershipEvent, PartEvent};
 use rand_core::CryptoRngCore;
@@ -58,33 +55,9 @@ impl Machine for AnonymousMember {
     }
 }
 
-impl Primary for AnonymousMember {
-    type Suite = Ristretto255;
-
-    fn decode(&mut self, from: (Peer, Via), bytes: &[u8]) -> Option<Message<Ristretto255>> {
-        self.0.decode(from, bytes)
-    }
-
-    fn receive(
-        &mut self,
-        now: Now,
-        from: (Peer, Via),
-        message: Message<Ristretto255>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        self.0.receive(now, from, message, rng);
-    }
-
-    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        self.0.wake(now, rng);
-    }
-
-    fn blame(&mut self, from: (Peer, Via), offence: Offence) {
-        self.0.blame(from, offence);
-    }
-
-    fn shared(&self) -> SharedRoleState<'_, Ristretto255> {
-        self.0.shared()
+forward_primary! {
+    impl Primary<Suite = Ristretto255> for AnonymousMember {
+        Self(edge) => edge,
     }
 }
 

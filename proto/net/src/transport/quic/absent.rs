@@ -4,6 +4,9 @@ use super::BoxedTransport;
 use crate::config::NodeConfig;
 use crate::error::NetError;
 
+/// True if this build has QUIC.
+pub(crate) const IS_BUILT_IN: bool = false;
+
 /// QUIC alone.
 ///
 /// # Errors

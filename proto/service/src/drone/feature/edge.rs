@@ -9,8 +9,7 @@ use quiver_ainq::{Deployment, DroneKeypair, Name, Ristretto255, UnixTime};
 use quiver_crypto::Secret;
 use quiver_group::edge::{Edge, EdgeCommand, EdgeEvent, EdgeStatus, EdgeTiming};
 use quiver_kem::KemSetting;
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Primary, SharedRoleState, Snapshot, Via};
-use quiver_message::Message;
+use quiver_machine::{Input, Machine, Now, Output, Primary, Snapshot, forward_primary};
 use rand_core::CryptoRngCore;
 
 use super::PartEvent;
@@ -215,47 +214,9 @@ impl Machine for GroupEdge {
     }
 }
 
-impl Primary for GroupEdge {
-    type Suite = Ristretto255;
-
-    fn decode(&mut self, from: (Peer, Via), bytes: &[u8]) -> Option<Message<Ristretto255>> {
-        match self {
-            Self::Named(edge) => edge.decode(from, bytes),
-            Self::Feature(edge) => edge.decode(from, bytes),
-        }
-    }
-
-    fn receive(
-        &mut self,
-        now: Now,
-        from: (Peer, Via),
-        message: Message<Ristretto255>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        match self {
-            Self::Named(edge) => edge.receive(now, from, message, rng),
-            Self::Feature(edge) => edge.receive(now, from, message, rng),
-        }
-    }
-
-    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        match self {
-            Self::Named(edge) => edge.wake(now, rng),
-            Self::Feature(edge) => edge.wake(now, rng),
-        }
-    }
-
-    fn blame(&mut self, from: (Peer, Via), offence: Offence) {
-        match self {
-            Self::Named(edge) => edge.blame(from, offence),
-            Self::Feature(edge) => edge.blame(from, offence),
-        }
-    }
-
-    fn shared(&self) -> SharedRoleState<'_, Ristretto255> {
-        match self {
-            Self::Named(edge) => edge.shared(),
-            Self::Feature(edge) => edge.shared(),
-        }
+forward_primary! {
+    impl Primary<Suite = Ristretto255> for GroupEdge {
+        Self::Named(edge) => edge,
+        Self::Feature(edge) => edge,
     }
 }

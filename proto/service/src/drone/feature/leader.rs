@@ -6,11 +6,7 @@ use std::pin::Pin;
 
 use quiver_ainq::{Name, Ristretto255};
 use quiver_group::{Leader, LeaderCommand, LeaderEvent, LeaderRecord};
-use quiver_machine::{
-    FinishedJob, Input, Job, Machine, Now, Offence, Output, Peer, Primary, RelayedBroadcast, SharedRoleState,
-    Via,
-};
-use quiver_message::Message;
+use quiver_machine::{Input, Machine, Now, Output, Peer, Primary, forward_jobs, forward_primary};
 use rand_core::CryptoRngCore;
 
 use super::PartCommand;
@@ -149,69 +145,15 @@ impl Machine for GroupLeader {
         }
     }
 
-    fn take_job(&mut self) -> Option<Job> {
-        match self {
-            Self::Open(leader) => leader.take_job(),
-            Self::Gated(machine) => machine.take_job(),
-        }
-    }
-
-    fn take_broadcast(&mut self) -> Option<RelayedBroadcast> {
-        match self {
-            Self::Open(leader) => leader.take_broadcast(),
-            Self::Gated(machine) => machine.take_broadcast(),
-        }
-    }
-
-    fn finish_job(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
-        match self {
-            Self::Open(leader) => leader.finish_job(now, done, rng),
-            Self::Gated(machine) => machine.finish_job(now, done, rng),
-        }
+    forward_jobs! {
+        Self::Open(leader) => leader,
+        Self::Gated(machine) => machine,
     }
 }
 
-impl Primary for GroupLeader {
-    type Suite = Ristretto255;
-
-    fn decode(&mut self, from: (Peer, Via), bytes: &[u8]) -> Option<Message<Ristretto255>> {
-        match self {
-            Self::Open(leader) => leader.decode(from, bytes),
-            Self::Gated(machine) => machine.decode(from, bytes),
-        }
-    }
-
-    fn receive(
-        &mut self,
-        now: Now,
-        from: (Peer, Via),
-        message: Message<Ristretto255>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        match self {
-            Self::Open(leader) => leader.receive(now, from, message, rng),
-            Self::Gated(machine) => machine.receive(now, from, message, rng),
-        }
-    }
-
-    fn wake(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        match self {
-            Self::Open(leader) => leader.wake(now, rng),
-            Self::Gated(machine) => machine.wake(now, rng),
-        }
-    }
-
-    fn blame(&mut self, from: (Peer, Via), offence: Offence) {
-        match self {
-            Self::Open(leader) => leader.blame(from, offence),
-            Self::Gated(machine) => machine.blame(from, offence),
-        }
-    }
-
-    fn shared(&self) -> SharedRoleState<'_, Ristretto255> {
-        match self {
-            Self::Open(leader) => leader.shared(),
-            Self::Gated(machine) => machine.shared(),
-        }
+forward_primary! {
+    impl Primary<Suite = Ristretto255> for GroupLeader {
+        Self::Open(leader) => leader,
+        Self::Gated(machine) => machine,
     }
 }

@@ -13,8 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use quiver_crypto::Secret;
-#[cfg(feature = "openmls")]
-use quiver_mls::openmls_member::{OpenMlsMember, OpenMlsSuite};
 use quiver_mls::provider::Provider;
 use quiver_mls::{CommitChanges, GroupCandidate, GroupMember, Invitation, Leaf};
 use rand_core::CryptoRngCore;
@@ -42,6 +40,10 @@ macro_rules! notes {
         )
     };
 }
+
+// Behind the macro that it uses.
+#[cfg_attr(not(feature = "openmls"), path = "mls/openmls/absent.rs")]
+pub(super) mod openmls;
 
 /// Properties of MLS under a classical suite.
 const FACTS: Facts = Facts {
@@ -78,32 +80,6 @@ impl MlsRs {
     #[must_use]
     pub fn new(setting: Setting) -> Self {
         Self::with("MLS, mls-rs", FACTS, Provider::default(), setting)
-    }
-}
-
-/// MLS by `openmls`, over libcrux.
-#[cfg(feature = "openmls")]
-pub type OpenMls = Mls<OpenMlsMember>;
-
-#[cfg(feature = "openmls")]
-impl OpenMls {
-    /// Sets it up with the mandatory ciphersuite.
-    #[must_use]
-    pub fn x25519(setting: Setting) -> Self {
-        let notes = notes!("Its storage writes the tree as JSON with every commit, which counts.");
-        Self::with("MLS, openmls", Facts { notes, ..FACTS }, OpenMlsSuite::X25519, setting)
-    }
-
-    /// Sets it up with X-Wing: ML-KEM-768 and X25519.
-    #[must_use]
-    pub fn x_wing(setting: Setting) -> Self {
-        let facts = Facts {
-            standard: "RFC 9420 with draft-ietf-mls-pq-ciphersuites",
-            quantum: "yes: X-Wing (ML-KEM-768 and X25519); signatures are Ed25519",
-            notes: notes!("Its storage writes the tree as JSON with every commit, which counts."),
-            ..FACTS
-        };
-        Self::with("MLS, openmls, X-Wing", facts, OpenMlsSuite::XWing, setting)
     }
 }
 

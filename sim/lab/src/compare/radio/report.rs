@@ -357,9 +357,7 @@ const fn ink(scheme: SchemeKind) -> (Ink, bool) {
         SchemeKind::Pairwise => (Ink::Extra, false),
         SchemeKind::GroupOscore => (Ink::Extra, true),
         // Figures of publications, whose colour this is, are in no plot over a radio.
-        #[cfg(feature = "openmls")]
         SchemeKind::OpenMls => (Ink::Published, false),
-        #[cfg(feature = "openmls")]
         SchemeKind::OpenMlsXWing => (Ink::Published, true),
     }
 }

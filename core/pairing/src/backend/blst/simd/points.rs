@@ -1,5 +1,7 @@
 //! Products and sums of many points of G1 on vector lanes; coordinates have the same form there.
 
+extern crate std;
+
 use std::sync::OnceLock;
 
 use ark_ec::AffineRepr as _;

@@ -2,7 +2,7 @@
 //!
 //! Parameters have no tables, which pay only from the second use on and take more memory than a board has.
 //! Encryption is of a set of all attributes; keys and decryption are of a conjunction of all of them, or of
-//! one of ten random trees ([`forest`](crate::forest)). For FABEO22 with the policy in the ciphertext it is
+//! one of ten random trees ([`forest`](super::forest)). For FABEO22 with the policy in the ciphertext it is
 //! the other way round.
 
 use alloc::format;
@@ -10,17 +10,18 @@ use core::ops::ControlFlow;
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, Scheme, Universe};
 use quiver_policy::{AccessTree, AttributeSet};
+use quiver_yct14::InsecureYct14;
 use rand_chacha::ChaCha20Rng;
 use rand_core::SeedableRng;
 
+use super::forest;
 use crate::BenchTarget;
 use crate::arguments::{Arguments, Bounds};
 use crate::error::{BenchError, Result};
-use crate::forest;
 use crate::runner::{Runner, Subject};
 
 /// Usage, as it is printed.
-pub(crate) const USAGE: &str = "\
+pub(super) const USAGE: &str = "\
   abe <iterations> <scheme> [operation|all] [attributes] [tree]
     schemes gpsw06 fabeo-kp fabeo-cp and yct14, which is broken; setup encrypt keygen decrypt;
     1 to 30 attributes; tree 0 is their conjunction, 1 to 10 random
@@ -34,13 +35,12 @@ const ATTRIBUTES: Bounds = Bounds { what: "attributes", least: 1, most: 30 };
 const TREES: Bounds = Bounds { what: "tree", least: 0, most: 10 };
 
 /// The four algorithms, in the order in which all of them run.
-pub(crate) const OPERATIONS: [&str; 4] = ["setup", "encrypt", "keygen", "decrypt"];
+pub(super) const OPERATIONS: [&str; 4] = ["setup", "encrypt", "keygen", "decrypt"];
 
 // A pairing takes 60 KiB, because a vector grows in it and is copied; two pairs of a product as much again,
 // and further ones what their points take.
 const GPSW_HEAP: [(usize, usize); 4] =
     [(61_440, 400), (62 * 1024, 600), (62 * 1024, 600), (100 * 1024, 1700)];
-#[cfg(feature = "insecure-yct14")]
 const YCT_HEAP: [(usize, usize); 4] = [(1024, 400), (2048, 1000), (2048, 800), (4096, 2560)];
 const FABEO_KP_HEAP: [(usize, usize); 4] =
     [(61_440, 0), (62 * 1024, 300), (62 * 1024, 300), (120 * 1024, 1300)];
@@ -77,8 +77,7 @@ macro_rules! listed_with_the_policy_in_the_key {
 }
 
 listed_with_the_policy_in_the_key!(Gpsw06, "gpsw06", GPSW_HEAP);
-#[cfg(feature = "insecure-yct14")]
-listed_with_the_policy_in_the_key!(quiver_abe::InsecureYct14, "yct14", YCT_HEAP);
+listed_with_the_policy_in_the_key!(InsecureYct14, "yct14", YCT_HEAP);
 
 impl SchemeBench for FabeoKp {
     const NAME: &'static str = "fabeo-kp";
@@ -142,7 +141,7 @@ impl From<quiver_policy::PolicyError> for BenchError {
 }
 
 /// `abe <iterations> <scheme> [operation|all] [attributes] [tree]`.
-pub(crate) async fn abe<H: BenchTarget>(
+pub(super) async fn abe<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     mut words: Arguments<'_>,
 ) -> Result<()> {
@@ -159,10 +158,7 @@ pub(crate) async fn abe<H: BenchTarget>(
         Gpsw06::NAME => scheme_of::<Gpsw06, H>(runner, &request).await,
         FabeoKp::NAME => scheme_of::<FabeoKp, H>(runner, &request).await,
         FabeoCp::NAME => scheme_of::<FabeoCp, H>(runner, &request).await,
-        #[cfg(feature = "insecure-yct14")]
-        "yct14" => scheme_of::<quiver_abe::InsecureYct14, H>(runner, &request).await,
-        #[cfg(not(feature = "insecure-yct14"))]
-        "yct14" => Err(BenchError::NotInThisImage),
+        InsecureYct14::NAME => scheme_of::<InsecureYct14, H>(runner, &request).await,
         _ => Err(BenchError::Usage("no such scheme")),
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{BenchError, Result};
 use crate::runner::{Runner, Subject};
 
 /// Usage, as it is printed.
-pub(crate) const USAGE: &str = "\
+pub(super) const USAGE: &str = "\
   group <iterations> [operation]       BLS12-381: sample-, add-, multiply- with g1 g2 gt, sample-fr,
                                        hash-g1, hash-g2
   pairing <iterations> [pairs]         the product of so many pairings
@@ -43,7 +43,7 @@ const KNOWN: [u8; 48] = [
 const PAIRS: Bounds = Bounds { what: "pairs", least: 1, most: 30 };
 
 /// The operations, in the order in which all of them run.
-pub(crate) const OPERATIONS: [&str; 12] = [
+pub(super) const OPERATIONS: [&str; 12] = [
     "sample-fr",
     "sample-g1",
     "sample-g2",
@@ -59,7 +59,7 @@ pub(crate) const OPERATIONS: [&str; 12] = [
 ];
 
 /// `group <iterations> [operation]`.
-pub(crate) async fn group<H: BenchTarget>(
+pub(super) async fn group<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     mut words: Arguments<'_>,
 ) -> Result<()> {
@@ -129,7 +129,7 @@ async fn multiply<H: BenchTarget, G: Group>(
 }
 
 /// `pairing <iterations> [pairs]`: the product of so many pairings, with one final exponentiation.
-pub(crate) async fn pairings<H: BenchTarget>(
+pub(super) async fn pairings<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     mut words: Arguments<'_>,
 ) -> Result<()> {

@@ -29,22 +29,25 @@
 //! | key, l leaves | 39 + policy + 32·l |
 //! | ciphertext, n attributes | 39 + attributes + 32·n |
 
+#![no_std]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+extern crate alloc;
+
 use alloc::vec::Vec;
 
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::traits::{Identity, MultiscalarMul};
 use curve25519_dalek::{RistrettoPoint, Scalar};
+use quiver_abe::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement, coefficients, share};
+use quiver_abe::terms::Atoms;
+use quiver_abe::universe::Listed;
+use quiver_abe::{AbeError, MAX_UNIVERSE, Universe};
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_policy::{AccessTree, AttributeSet, Formula, Leaf};
 use rand_core::CryptoRngCore;
 use zeroize::{Zeroize, ZeroizeOnDrop};
-
-use crate::scheme_algebra::{ElementEncoding, SchemeAlgebra, SharedElement};
-use crate::shares::{coefficients, share};
-use crate::terms::Atoms;
-use crate::universe::Listed;
-use crate::{AbeError, MAX_UNIVERSE, Universe};
 
 /// Bytes of a point and of a scalar.
 const ENCODED_LEN: usize = 32;

@@ -1,9 +1,16 @@
 //! The attack on YCT14, carried out: two keys for one conjunction give the key for either attribute alone.
 
-use curve25519_dalek::Scalar;
-use quiver_abe::{AbeError, InsecureYct14, Scheme, SecretEncoding};
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::fixture::{Case, Parts, World, key_of, policy, set};
+#[path = "../../tests/conformance/fixture.rs"]
+#[allow(dead_code, reason = "the suite that every scheme passes uses the rest")]
+mod fixture;
+
+use curve25519_dalek::Scalar;
+use quiver_abe::{AbeError, Scheme, SecretEncoding};
+use quiver_yct14::InsecureYct14;
+
+use self::fixture::{Case, Parts, World, key_of, policy, set};
 
 /// The scalars of a key for two attributes.
 fn scalars(key: &Parts) -> [Scalar; 2] {

@@ -15,7 +15,7 @@ use crate::error::{BenchError, Result};
 use crate::runner::{Runner, Subject};
 
 /// Usage, as it is printed.
-pub(crate) const USAGE: &str = "  rsa <iterations> [block size]        RSA-1024, PKCS #1 v1.5\n";
+pub(super) const USAGE: &str = "  rsa <iterations> [block size]        RSA-1024, PKCS #1 v1.5\n";
 
 /// Bytes that a message has at most: those of the modulus without the padding's.
 const BYTES: Bounds = Bounds { what: "block size", least: 1, most: 128 - 11 };
@@ -34,7 +34,7 @@ const PRIMES: [&[u8]; 2] = [
 ];
 
 /// `rsa <iterations> [block size]`: encryption and decryption of one block, apart.
-pub(crate) async fn rsa<H: BenchTarget>(
+pub(super) async fn rsa<H: BenchTarget>(
     runner: &mut Runner<'_, '_, H>,
     mut words: Arguments<'_>,
 ) -> Result<()> {

@@ -1,0 +1,3 @@
+//! No crate: the implementation in place.
+
+pub(crate) use crate::in_place::{decapsulate, encapsulate, encapsulation_key};
