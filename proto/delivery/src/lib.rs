@@ -11,6 +11,8 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`attributes`] | attribute keys and certified fields: their issuer, their client |
+//! | [`client`] | the drone's side of the protocol, for the client of a payload |
+//! | [`encoding`] | fields of the queries and responses of all payloads |
 //! | [`server`] | the protocol at a KGC: [`DeliveryServer`], of an [`Issuer`] |
 //! | [`release`] | shares of condition keys: their releaser, their client |
 //! | [`standalone`] | a server or a client as a machine of its own: [`Standalone`] |
@@ -34,7 +36,8 @@
 extern crate alloc;
 
 pub mod attributes;
-mod client;
+pub mod client;
+pub mod encoding;
 #[cfg(feature = "kgc")]
 pub mod kgc;
 #[cfg(feature = "ibe")]
@@ -43,24 +46,6 @@ pub mod release;
 pub mod server;
 pub mod standalone;
 
-use quiver_ainq::Error;
-use quiver_crypto::canonical::Reader;
-
 #[cfg(feature = "services")]
 pub use self::server::{DeliveryServer, Issuer};
 pub use self::standalone::Standalone;
-
-/// First byte of every query and response.
-const QUERY_VERSION: u8 = 1;
-
-fn read_version(reader: &mut Reader<'_>) -> Result<(), Error> {
-    if reader.u8()? == QUERY_VERSION { Ok(()) } else { Err(Error::Malformed("of another version")) }
-}
-
-fn read_flag(reader: &mut Reader<'_>) -> Result<bool, Error> {
-    match reader.u8()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(Error::Malformed("neither yes nor no")),
-    }
-}

@@ -8,7 +8,7 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_ibe::condition::MAX_CONDITION_LEN;
 use quiver_ibe::{Condition, KeyShare};
 
-use crate::{QUERY_VERSION, read_flag, read_version};
+use crate::encoding::{QUERY_VERSION, read_flag, read_version};
 
 const STATEMENT: u8 = 0;
 const SHARE: u8 = 1;

@@ -119,7 +119,7 @@ impl<S: Suite> Collector<S> {
         // §4.3: shares of a newer version make the drone ask for the newer statement.
         let statement = wanted.is_none() || known.is_none_or(|version| version < open.version);
         let query = ShareQuery { kgc: open.kgc, statement, condition: wanted.clone() }.encode();
-        let asked = open.challenge.request(cx, (peer, Payload::KeyShares), open.master, &query);
+        let asked = open.challenge.request(cx, peer, Payload::KeyShares, open.master, &query);
         let Some(pending) = asked else { return };
         let Some(link) = self.links.iter_mut().find(|link| link.peer == peer) else { return };
         let overdue = cx.now.monotonic + link.backoff.next(cx.rng);
