@@ -3,13 +3,13 @@
 
 use quiver_ainq::{DroneKeypair, Ristretto255, SignedDeliveryRequest};
 use quiver_crypto::{Secret, Zeroizing};
-use quiver_delivery::release::{
+use quiver_delivery::{DeliveryServer, Standalone};
+use quiver_ibe::{Condition, Dealing};
+use quiver_key_release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding, Pattern, ReleaseAuthority,
     ReleaseConfig, ReleaseEvent, ReleaseParameters, ReleasePolicy, ShareQuery, ShareReleaser, ShareResponse,
     ShareServer,
 };
-use quiver_delivery::{DeliveryServer, Standalone};
-use quiver_ibe::{Condition, Dealing};
 use quiver_machine::{Input, Machine, Route};
 use quiver_message::{DeliveryReply, DeliveryRequest as RequestMessage, Message, Payload};
 use std::time::Duration;

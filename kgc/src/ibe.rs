@@ -14,8 +14,8 @@ mod setup;
 use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_delivery::release::{KIND, Pattern, ReleaseAuthority, ShareServer};
 use quiver_ibe::{Condition, ConditionKind};
+use quiver_key_release::{KIND, Pattern, ReleaseAuthority, ShareServer};
 use quiver_service::armour::{self, ArmourKind as Armour};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};

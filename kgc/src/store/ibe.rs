@@ -2,8 +2,8 @@
 //! released. Public data and the operator's: nothing here is secret.
 
 use quiver_ainq::{Name, Ristretto255, UnixTime};
-use quiver_delivery::release::{Approval, Audience, Pattern, ReleaseAuthority, ReleasePolicy, ShareReleased};
 use quiver_ibe::Condition;
+use quiver_key_release::{Approval, Audience, Pattern, ReleaseAuthority, ReleasePolicy, ShareReleased};
 use quiver_service::clock;
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, params};

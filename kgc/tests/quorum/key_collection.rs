@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Ristretto255};
 use quiver_delivery::Standalone;
-use quiver_delivery::release::{
+use quiver_ibe::{Condition, IdentityKey};
+use quiver_key_release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, ReleaseAuthority, Shortfall,
 };
-use quiver_ibe::{Condition, IdentityKey};
 use quiver_machine::Route;
 use quiver_net::{Driver, Host, HostError, NodeConfig, NodeKey, Transport};
 use quiver_service::armour::{self, ArmourKind};

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Ristretto255};
-use quiver_delivery::release::{ReleaseAuthority, Shortfall, Verdict};
 use quiver_ibe::{Condition, IbeCiphertext, IdentityKey, IdentityPoint};
+use quiver_key_release::{ReleaseAuthority, Shortfall, Verdict};
 use quiver_service_testing::{Process, eventually};
 use rand::rngs::OsRng;
 

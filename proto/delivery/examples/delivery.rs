@@ -1,7 +1,7 @@
 //! A KGC delivers to a drone a key for its attributes, and the key of a time once that time has come; without
 //! sockets, on the deterministic testbed.
 //!
-//! `cargo run -p quiver-delivery --features abe,ibe --example delivery`
+//! `cargo run -p quiver-delivery --features abe --example delivery`
 
 #![expect(clippy::print_stdout, reason = "it shows what happens")]
 
@@ -20,13 +20,13 @@ use quiver_delivery::attributes::{
     KeyResponse,
 };
 use quiver_delivery::kgc::{Deliveries, KgcNode};
-use quiver_delivery::release::{
-    Audience, CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding,
-    ReleaseAuthority, ReleaseConfig, ReleaseParameters, ReleasePolicy, ShareReleaser,
-};
 use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::{Edge, EdgeConfig};
 use quiver_ibe::{Condition, Dealing, IdentityPoint};
+use quiver_key_release::{
+    Audience, CollectCommand, CollectEvent, CollectTiming, Collector, DEFAULT_RATE, Holding,
+    ReleaseAuthority, ReleaseConfig, ReleaseParameters, ReleasePolicy, ShareReleaser,
+};
 use quiver_machine::{Either, Node, Route};
 use quiver_policy::{AccessTree, Schema};
 use quiver_testbed::{EPOCH_START, Net};

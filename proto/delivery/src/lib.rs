@@ -1,5 +1,5 @@
-//! Delivery: what a KGC hands to one drone on request: attribute keys, certified fields, shares of condition
-//! keys (docs/protocol.md §4).
+//! Delivery: what a KGC hands to one drone on request (docs/protocol.md §4). Here are the protocol of every payload, and
+//! one payload: attribute keys and certified fields. The other, shares of condition keys, is a feature.
 //!
 //! ```text
 //! drone → KGC   DeliveryHello(payload, nonce)
@@ -14,13 +14,12 @@
 //! | [`client`] | the drone's side of the protocol, for the client of a payload |
 //! | [`encoding`] | fields of the queries and responses of all payloads |
 //! | [`server`] | the protocol at a KGC: [`DeliveryServer`], of an [`Issuer`] |
-//! | [`release`] | shares of condition keys: their releaser, their client |
 //! | [`standalone`] | a server or a client as a machine of its own: [`Standalone`] |
 //! | [`kgc`] | a KGC with both servers beside it: [`KgcNode`](kgc::KgcNode) |
 //!
-//! A build for drones alone has neither servers nor releasers.
+//! A build for drones alone has no servers.
 #![cfg_attr(
-    all(feature = "std", feature = "kgc", feature = "abe", feature = "ibe"),
+    all(feature = "std", feature = "kgc", feature = "abe"),
     doc = concat!(
         "\nWithout sockets, on the deterministic testbed:\n\n```\n",
         include_str!("../examples/delivery.rs"),
@@ -40,8 +39,6 @@ pub mod client;
 pub mod encoding;
 #[cfg(feature = "kgc")]
 pub mod kgc;
-#[cfg(feature = "ibe")]
-pub mod release;
 #[cfg(feature = "services")]
 pub mod server;
 pub mod standalone;

@@ -1,6 +1,6 @@
 //! One KGC is a quorum of one.
 
-use quiver_delivery::release::{ReleaseConfig, Verdict};
+use quiver_key_release::{ReleaseConfig, Verdict};
 use quiver_machine::RefusalReason;
 
 use crate::world::verdict;

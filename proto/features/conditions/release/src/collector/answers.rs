@@ -1,6 +1,7 @@
 //! Handles what KGCs answer to a collector: challenges, replies and refusals.
 
 use quiver_ainq::{KgcId, SealedDelivery, Suite};
+use quiver_delivery::client::LONGEST_WAIT;
 use quiver_ibe::Condition;
 use quiver_machine::Peer;
 use quiver_message::{DeliveryChallenge, DeliveryReply, Payload, Refusal, RefusalReason};
@@ -9,8 +10,7 @@ use super::collection::{Asked, Collection};
 use super::interface::Verdict;
 use super::link::CollectionStage;
 use super::{CollectContext, Collector, ReleaseAuthority, blame};
-use crate::client::LONGEST_WAIT;
-use crate::release::query::ShareResponse;
+use crate::query::ShareResponse;
 
 impl<S: Suite> Collector<S> {
     /// §4.1, step 2. Returns whether the challenge answers a hello of this collector.

@@ -8,13 +8,13 @@ use quiver_ainq::{
     RevocationStatement, Revoked, Ristretto255, Role,
 };
 use quiver_crypto::Secret;
-use quiver_delivery::release::{
+use quiver_delivery::{DeliveryServer, Standalone};
+use quiver_ibe::{Condition, Dealing, IdentityKey, MasterShare, PublicShares};
+use quiver_key_release::{
     Approval, Audience, CollectCommand, CollectEvent, CollectTiming, Collector, Holding, ReleaseAuthority,
     ReleaseCommand, ReleaseConfig, ReleaseEvent, ReleaseParameters, ReleasePolicy, ShareReleased,
     ShareReleaser, ShareServer, Shortfall, Verdict,
 };
-use quiver_delivery::{DeliveryServer, Standalone};
-use quiver_ibe::{Condition, Dealing, IdentityKey, MasterShare, PublicShares};
 use quiver_machine::{Rate, Route};
 use quiver_message::Message;
 use quiver_pairing::{Scalar, scalar_decode};

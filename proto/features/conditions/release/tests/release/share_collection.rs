@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quiver_delivery::release::{CollectEvent, CollectTiming, Verdict};
+use quiver_key_release::{CollectEvent, CollectTiming, Verdict};
 
 use crate::world::verdict;
 use crate::world::{Node, START, World, condition, not_before};
@@ -201,7 +201,7 @@ fn key_that_is_kept_is_not_asked_for_again_and_memory_is_bounded() {
     let asked = world.recorded.len();
     world.collect(drone, &first).unwrap();
     assert_eq!(world.recorded.len(), asked);
-    for number in 0..=quiver_delivery::release::collector::MAX_COLLECTIONS as u64 {
+    for number in 0..=quiver_key_release::collector::MAX_COLLECTIONS as u64 {
         world.begin(drone, Some(&not_before(1_000_000 + number)), crate::world::PATIENCE, true);
     }
     assert!(matches!(world.drone_events(drone).last(), Some(CollectEvent::TooMany(Some(_)))));

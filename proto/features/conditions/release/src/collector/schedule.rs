@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::Suite;
+use quiver_delivery::client::greet;
 use quiver_ibe::Condition;
 use quiver_machine::Peer;
 use quiver_message::{Payload, RefusalReason};
@@ -12,8 +13,7 @@ use super::collection::Asked;
 use super::interface::{CollectEvent, Verdict};
 use super::link::{CollectionStage, OpenChallenge};
 use super::{CollectContext, Collector, ReleaseAuthority};
-use crate::client::greet;
-use crate::release::query::ShareQuery;
+use crate::query::ShareQuery;
 
 impl<S: Suite> Collector<S> {
     /// Executes what is due, and sets the next deadline.

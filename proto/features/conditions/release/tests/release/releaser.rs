@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quiver_crypto::Zeroizing;
-use quiver_delivery::release::{CollectEvent, ReleaseEvent, ShareQuery, ShareResponse, Verdict};
+use quiver_key_release::{CollectEvent, ReleaseEvent, ShareQuery, ShareResponse, Verdict};
 
 use crate::world::verdict;
 use crate::world::{Node, PATIENCE, RATE, START, World, condition, name, not_before};

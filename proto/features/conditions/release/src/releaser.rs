@@ -6,6 +6,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{Error, Identity, Suite, UnixTime, VerifiedDelivery};
+use quiver_delivery::server::{Delivery, DeliveryRefusal, Issuer, MAX_REMEMBERED};
 use quiver_ibe::{Condition, ConditionKind, IdentityPoint, KeyShare};
 use quiver_machine::{Context, TokenBuckets};
 use quiver_message::{DeliveryOffer, Payload, RefusalReason};
@@ -15,7 +16,6 @@ pub use self::interface::{
 };
 use super::policy::Policies;
 use super::query::{ShareQuery, ShareResponse};
-use crate::server::{Delivery, DeliveryRefusal, Issuer, MAX_REMEMBERED};
 
 /// Greatest number of conditions whose share is cached: when a phase begins, a swarm asks for one key.
 const MAX_READY: usize = 256;

@@ -5,10 +5,9 @@ use alloc::vec::Vec;
 use quiver_ainq::{Error, KgcId, UnixTime};
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
+use quiver_delivery::encoding::{QUERY_VERSION, read_flag, read_version};
 use quiver_ibe::condition::MAX_CONDITION_LEN;
 use quiver_ibe::{Condition, KeyShare};
-
-use crate::encoding::{QUERY_VERSION, read_flag, read_version};
 
 const STATEMENT: u8 = 0;
 const SHARE: u8 = 1;

@@ -3,10 +3,9 @@
 use core::time::Duration;
 
 use quiver_ainq::KgcId;
+use quiver_delivery::client::Challenge;
 use quiver_machine::{Backoff, Peer};
 use quiver_message::{DeliveryChallenge, DeliveryOffer, Nonce};
-
-use crate::client::Challenge;
 
 /// Time for which a challenge is used: less than the lifetime of a KGC's cookies.
 const USED_FOR: Duration = Duration::from_secs(100);

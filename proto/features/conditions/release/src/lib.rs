@@ -13,6 +13,15 @@
 //! | [`authority`] | what everybody knows of a master key: [`ReleaseAuthority`] |
 //! | [`policy`] | who may have which keys: [`ReleasePolicy`], [`Approval`] |
 //! | [`query`] | query and response: [`ShareQuery`], [`ShareResponse`] |
+//!
+//! The protocol around them, from hello to reply, is that of every payload: [`quiver_delivery`].
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
 
 pub mod authority;
 pub mod collector;
@@ -20,17 +29,19 @@ pub mod policy;
 pub mod query;
 pub mod releaser;
 
-pub use crate::server::DEFAULT_RATE;
-pub use authority::{ReleaseAuthority, ReleaseParameters};
-pub use collector::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall, Verdict};
-pub use policy::{Approval, Audience, Pattern, ReleasePolicy};
-pub use query::{ShareQuery, ShareResponse};
-pub use releaser::{
+use quiver_delivery::DeliveryServer;
+pub use quiver_delivery::server::DEFAULT_RATE;
+
+pub use self::authority::{ReleaseAuthority, ReleaseParameters};
+pub use self::collector::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall, Verdict};
+pub use self::policy::{Approval, Audience, Pattern, ReleasePolicy};
+pub use self::query::{ShareQuery, ShareResponse};
+pub use self::releaser::{
     Holding, HoldingError, ReleaseCommand, ReleaseConfig, ReleaseEvent, ShareReleased, ShareReleaser,
 };
 
 /// The server of key shares at a KGC.
-pub type ShareServer<S> = crate::DeliveryServer<ShareReleaser<S>>;
+pub type ShareServer<S> = DeliveryServer<ShareReleaser<S>>;
 
 /// The kind that the KGC's statements about master keys of identity-based encryption have.
 pub const KIND: &str = "ibe";

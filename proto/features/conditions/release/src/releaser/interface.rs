@@ -7,7 +7,7 @@ use quiver_ibe::{Condition, MasterShare};
 use quiver_machine::{Offence, Peer, Rate};
 use quiver_message::RefusalReason;
 
-use crate::release::{Approval, ReleaseAuthority, ReleasePolicy};
+use crate::{Approval, ReleaseAuthority, ReleasePolicy};
 
 /// A KGC's share of a master key, with the public statement about the key.
 #[derive(Debug)]

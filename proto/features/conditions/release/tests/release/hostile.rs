@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quiver_ainq::{Label, RevocationStatement, SignedDeliveryRequest, VerifiedDelivery};
 use quiver_crypto::Zeroizing;
-use quiver_delivery::release::{CollectEvent, ReleaseEvent, ShareResponse, Verdict};
 use quiver_ibe::{IdentityPoint, MasterShare};
+use quiver_key_release::{CollectEvent, ReleaseEvent, ShareResponse, Verdict};
 use quiver_machine::{Offence, RefusalReason};
 use quiver_message::{DeliveryChallenge, DeliveryOffer, DeliveryReply, Message};
 

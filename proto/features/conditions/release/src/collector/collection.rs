@@ -10,7 +10,7 @@ use quiver_machine::Peer;
 
 use super::interface::{Shortfall, Verdict};
 use super::link::KgcLink;
-use crate::release::ReleaseAuthority;
+use crate::ReleaseAuthority;
 
 /// A key, or only the statement, being collected.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Tests of releases while the shares are refreshed, and after that.
 
-use quiver_delivery::release::{CollectEvent, Holding, ReleaseAuthority, ReleaseParameters, Verdict};
 use quiver_ibe::Dealing;
+use quiver_key_release::{CollectEvent, Holding, ReleaseAuthority, ReleaseParameters, Verdict};
 
 use crate::world::verdict;
 use crate::world::{World, name, not_before};
