@@ -1,7 +1,7 @@
 //! A KGC delivers to a drone a key for its attributes, and the key of a time once that time has come; without
 //! sockets, on the deterministic testbed.
 //!
-//! `cargo run -p quiver-delivery --features abe --example delivery`
+//! `cargo run -p quiver-delivery --example delivery`
 
 #![expect(clippy::print_stdout, reason = "it shows what happens")]
 
@@ -12,9 +12,9 @@ use quiver_ainq::{
     AuthorityStatement, Deployment, MasterSecret, Name, OperatorSecretKey, Ristretto255 as S, Role,
     SecretScalar, TokenGrant,
 };
+use quiver_attribute_schemes::SchemeKind;
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
-use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_delivery::attributes::{
     self, AttributeIssuer, FetchEvent, FetchTiming, Fetcher, Grant, IssuerConfig, IssuingAuthority,
     KeyResponse,

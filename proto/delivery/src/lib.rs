@@ -19,7 +19,7 @@
 //!
 //! A build for drones alone has no servers.
 #![cfg_attr(
-    all(feature = "std", feature = "kgc", feature = "abe"),
+    all(feature = "std", feature = "kgc"),
     doc = concat!(
         "\nWithout sockets, on the deterministic testbed:\n\n```\n",
         include_str!("../examples/delivery.rs"),

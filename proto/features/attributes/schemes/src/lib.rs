@@ -1,5 +1,13 @@
 //! The schemes of `quiver-abe` at work for an authority: which there are, what they grant, and the choice
-//! among them at run time.
+//! among them at run time. Their delivery is the kernel's, to which statements, grants and keys are bytes
+//! ([`quiver_delivery::attributes`]).
+#![cfg_attr(not(feature = "std"), no_std)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)
+)]
+
+extern crate alloc;
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -10,11 +18,9 @@ use quiver_abe::{
     AbeError, FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding, Terms, Universe,
 };
 use quiver_crypto::Zeroizing;
+use quiver_delivery::attributes::{Granted, KeyMaker, MakeError};
 use quiver_policy::{AccessTree, AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
-
-pub use super::key_maker::Granted;
-use super::key_maker::{KeyMaker, MakeError};
 
 /// A scheme that an authority can run. Its name is the scheme's ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::Display)]

@@ -1,8 +1,8 @@
 //! The schemes at work: what they grant, that their keys open what they should, and how large they are.
 
 use quiver_abe::{FabeoCp, FabeoKp, Gpsw06, PublicEncoding, Scheme, SecretEncoding};
+use quiver_attribute_schemes::{Granting, SchemeKind, UnknownScheme};
 use quiver_delivery::attributes::query::MAX_KEY_LEN;
-use quiver_delivery::attributes::schemes::{Granting, SchemeKind, UnknownScheme};
 use quiver_policy::{AccessTree, AttributeSet, Schema};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
