@@ -1,5 +1,6 @@
-//! Delivery: what a KGC hands to one drone on request (docs/protocol.md §4). Here are the protocol of every payload, and
-//! one payload: attribute keys and certified fields. The other, shares of condition keys, is a feature.
+//! Delivery: what a KGC hands to one drone on request (docs/protocol.md §4). This crate has the
+//! protocol of every payload, and one payload: attribute keys and certified fields. The other, shares of
+//! condition keys, is a crate of conditions.
 //!
 //! ```text
 //! drone → KGC   DeliveryHello(payload, nonce)
@@ -17,15 +18,8 @@
 //! | [`standalone`] | a server or a client as a machine of its own: [`Standalone`] |
 //! | [`kgc`] | a KGC with both servers beside it: [`KgcNode`](kgc::KgcNode) |
 //!
-//! A build for drones alone has no servers.
-#![cfg_attr(
-    all(feature = "std", feature = "kgc"),
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/delivery.rs"),
-        "```"
-    )
-)]
+//! A build for drones alone has no servers. Examples of both payloads, from a token to what a key opens, are in
+//! `quiver-attribute-schemes` and `quiver-key-release`.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![cfg_attr(
     not(test),
