@@ -1,5 +1,5 @@
-//! Versions of the master key of encryption to conditions, its policies, the operator's approvals, and the shares
-//! released. Public data and the operator's: nothing here is secret.
+//! Tables of the registry: versions of the master key of encryption to conditions, its policies, the operator's
+//! approvals, and the shares released. Public data and the operator's: nothing here is secret.
 
 use quiver_ainq::{Name, Ristretto255, UnixTime};
 use quiver_ibe::Condition;
@@ -9,10 +9,10 @@ use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
-use super::audit::KEY_SHARE_RELEASED;
-use super::authentication::Written;
-use super::{DeliveryRow, RegistryTransaction, Store};
 use crate::error::{Error, Result};
+use crate::store::audit::KEY_SHARE_RELEASED;
+use crate::store::authentication::Written;
+use crate::store::{DeliveryRow, RegistryTransaction, Store};
 
 /// The newest word on a pattern, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
