@@ -18,7 +18,7 @@ use quiver_machine::{Either, Machine, Node, Snapshot};
 
 use super::S;
 use super::world::{EDGES, edge_name, is_honest};
-use crate::envelopes::ORDERS;
+use crate::attributes::envelopes::ORDERS;
 use crate::scene::{GROUP, Scene, Staged, name};
 
 /// Checks the events of a machine against its earlier ones.

@@ -15,7 +15,7 @@ use super::S;
 use super::deputy::Deputy;
 use super::roles::{FuzzEdge, FuzzLeader, FuzzMachine, edge};
 use super::trace::{Recorder, Trace};
-use crate::envelopes;
+use crate::attributes::envelopes;
 use crate::scene::{Staged, name};
 
 /// Number of edges. The last joins late.

@@ -10,8 +10,8 @@ use quiver_ibe::{
 
 /// Made once by `rage`, under the master key 5; the second without its armour.
 const FILES: [&[u8]; 2] = [
-    include_bytes!("../../proto/age/tests/vectors/rage.age"),
-    include_bytes!("../../proto/age/tests/vectors/rage-binary.age"),
+    include_bytes!("../../../proto/age/tests/vectors/rage.age"),
+    include_bytes!("../../../proto/age/tests/vectors/rage-binary.age"),
 ];
 /// The encrypted content.
 const CONTENT: &[u8] = b"Advance to the river and hold.\n";
