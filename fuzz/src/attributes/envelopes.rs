@@ -8,7 +8,9 @@ use quiver_abe::envelope::{
 };
 use quiver_abe::{FabeoCp, PublicEncoding, Scheme, SecretEncoding, Universe};
 use quiver_crypto::Hasher;
-use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeMessage};
+use quiver_envelope::{
+    AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeEvent, EnvelopeMessage, Envelopes,
+};
 use quiver_message::Message;
 use quiver_policy::{AttributeSet, Schema};
 use rand_chacha::rand_core::CryptoRngCore;
@@ -45,6 +47,16 @@ impl Verifier for Signatory {
 /// A message between drones about envelopes.
 pub(crate) fn message<S: Staged>(message: &Message<S>, bytes: &[u8]) {
     decoders::extension::<S, EnvelopeMessage>(message, bytes);
+}
+
+/// The part of a drone's machine that seals and opens envelopes.
+pub(crate) type EnvelopePart = Envelopes;
+
+/// Only envelopes of the honest run open, and all of those are signed.
+pub(crate) fn genuine(event: &EnvelopeEvent) {
+    if let EnvelopeEvent::Opened { data, author, .. } = event {
+        assert!(author.is_some() && ORDERS.contains(&data.as_slice()), "a forged order");
+    }
 }
 
 /// Plaintexts that the machines of the honest run seal.
