@@ -13,8 +13,9 @@ use quiver_crypto::canonical::{Reader, Writer};
 use quiver_enrolment::threshold::EnrolmentMessage;
 use quiver_message::{Extension, Message, RevocationQuery, ShortRekey};
 
+use crate::admission;
+use crate::attributes::envelopes;
 use crate::scene::{GROUP, START, Staged, canonical, name, rng};
-use crate::{admission, envelopes};
 
 pub mod deputies;
 pub mod group;

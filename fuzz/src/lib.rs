@@ -12,41 +12,34 @@
 //! | [`datagrams`] | datagrams of a group, from strangers, relays and a hostile member |
 //! | [`decoders`] | messages and keys: a decoded value encodes to the same bytes |
 //! | [`admission`] | certified fields, policies over them, the ledger of answers |
-//! | [`abe`] | attribute-based encryption: one encoding each, and keys open only what their policy allows |
-//! | [`age_files`] | age files to conditions: recipients, identities, files |
+//! | [`attributes`] | attribute-based encryption, policies, envelopes |
+//! | [`conditions`] | identity-based encryption, age files, release of identity keys |
 //! | [`kem`] | the second factor: keys and ciphertexts of ML-KEM, κ at rest, messages of its exchange |
-//! | [`ibe`] | identity-based encryption: conditions, shares, keys, ciphertexts |
 //! | [`abke`] | attribute-based key exchange: keys, credentials, and the messages of either side |
 //! | [`files`] | files that the services read |
-//! | [`policies`] | the policy language, and encoded policies, attributes and schemas |
 //! | [`attribute_delivery`] | attribute authorities: statements, requests, replies, and the machines of both sides |
 //! | [`quorum`] | enrolment with a quorum: shares, statements, and the machines of both sides |
-//! | [`share_release`] | release of identity keys: payloads, and the machines of both sides |
 //! | [`quorum_member`] | the KGCs of a quorum: messages, records, and their machine |
 //! | [`provisioning`] | provisioning blocks of boards |
 //! | [`links`] | frames and messages between boards and gateways |
 //! | [`mavlink`] | streams of frames, batches, configuration files, endpoints, system ids |
 //! | [`machines`] | the roles, brought into some state and then fed with anything |
 
-pub mod abe;
 pub mod abke;
 pub mod admission;
-pub mod age_files;
 pub mod attribute_delivery;
+pub mod attributes;
+pub mod conditions;
 pub mod datagrams;
 pub mod decoders;
-pub mod envelopes;
 pub mod files;
-pub mod ibe;
 pub mod kem;
 pub mod links;
 pub mod machines;
 pub mod mavlink;
 pub mod mutation;
-pub mod policies;
 pub mod provisioning;
 pub mod quorum;
 pub mod quorum_member;
 pub mod scene;
-pub mod share_release;
 pub mod targets;

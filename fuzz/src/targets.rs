@@ -2,9 +2,11 @@
 
 use quiver_ainq::{Bls12381G1, Ristretto255};
 
+use crate::attributes::{abe, envelopes, policies};
+use crate::conditions::{age_files, ibe, share_release};
 use crate::{
-    abe, abke, admission, age_files, attribute_delivery, datagrams, decoders, envelopes, files, ibe, kem,
-    links, machines, mavlink, policies, provisioning, quorum, quorum_member, share_release,
+    abke, admission, attribute_delivery, datagrams, decoders, files, kem, links, machines, mavlink,
+    provisioning, quorum, quorum_member,
 };
 
 /// Target to feed with bytes.

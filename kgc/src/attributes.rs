@@ -8,7 +8,7 @@ mod setup;
 use std::path::PathBuf;
 
 use quiver_ainq::{AuthorityStatement, Deployment, Name, Ristretto255, VerifiedAuthority};
-use quiver_delivery::attributes::schemes::{Granting, SchemeKind, UnknownScheme};
+use quiver_attribute_schemes::{Granting, SchemeKind, UnknownScheme};
 use quiver_delivery::attributes::{Granted, KIND};
 use quiver_policy::Schema;
 use quiver_service::secrets::ProtectionArgs;

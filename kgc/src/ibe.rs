@@ -1,7 +1,8 @@
 //! `kgc ibe`: the master key of encryption to conditions, and when whose keys are released.
 //!
 //! `arguments` is its command line; `setup` makes a master key, whose share `master_share` keeps in a file,
-//! `quorum_share` makes a quorum's; `policy` and `list` are subcommands; `release` is what a running KGC does.
+//! `quorum_share` makes a quorum's; `policy` and `list` are subcommands; `release` is what a running KGC does;
+//! `tables` are those of the registry.
 
 mod arguments;
 mod list;
@@ -10,17 +11,19 @@ mod policy;
 mod quorum_share;
 mod release;
 mod setup;
+mod tables;
 
 use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_delivery::release::{KIND, Pattern, ReleaseAuthority, ShareServer};
 use quiver_ibe::{Condition, ConditionKind};
+use quiver_key_release::{KIND, Pattern, ReleaseAuthority, ShareServer};
 use quiver_service::armour::{self, ArmourKind as Armour};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
 use self::arguments::{IbeCommand, PROGRAM_EXAMPLES};
+use self::tables::PolicyRow;
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
@@ -28,7 +31,6 @@ use crate::features::{FeatureCommand, KgcFeature};
 use crate::quorum::file::Pinned;
 use crate::registry;
 use crate::store::Store;
-use crate::store::ibe::PolicyRow;
 
 /// Release of condition keys at a KGC.
 pub(crate) type ConditionRelease = ShareServer<Ristretto255>;

@@ -7,11 +7,9 @@
 //! and holds it. A registry that is opened without is read only.
 
 mod attributes;
-mod audit;
-mod authentication;
+pub(crate) mod audit;
+pub(crate) mod authentication;
 mod drones;
-#[cfg(feature = "conditions")]
-pub(crate) mod ibe;
 pub(crate) mod master_key;
 mod pinned;
 mod policies;
@@ -152,7 +150,7 @@ impl Store {
     }
 
     /// Runs one change: all of it is durable, or none of it happened.
-    fn change<T>(
+    pub(crate) fn change<T>(
         &mut self,
         at: UnixTime,
         body: impl FnOnce(&RegistryTransaction<'_>) -> Result<T>,
@@ -175,7 +173,8 @@ impl Store {
         body()
     }
 
-    fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    /// Reads from the registry.
+    pub(crate) fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         body(&self.connection).map_err(|error| Error::registry(&self.path, error))
     }
 
@@ -228,14 +227,16 @@ impl DeliveryRow for Infallible {
 
 /// A change in progress.
 pub(crate) struct RegistryTransaction<'a> {
-    transaction: Transaction<'a>,
+    pub(crate) transaction: Transaction<'a>,
     path: &'a Path,
     authenticator: &'a Authenticator,
-    at: UnixTime,
+    /// Time of the change.
+    pub(crate) at: UnixTime,
 }
 
 impl RegistryTransaction<'_> {
-    fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
+    /// The result of SQL; an error names the registry.
+    pub(crate) fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|error| Error::registry(self.path, error))
     }
 

@@ -11,9 +11,9 @@ mod copies;
 mod drones;
 #[path = "quorum/foreign_rows.rs"]
 mod foreign_rows;
-#[path = "quorum/key_collection.rs"]
+#[path = "quorum/conditions/key_collection.rs"]
 mod key_collection;
-#[path = "quorum/key_release.rs"]
+#[path = "quorum/conditions/key_release.rs"]
 mod key_release;
 #[path = "quorum/liar.rs"]
 mod liar;

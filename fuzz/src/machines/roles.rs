@@ -9,7 +9,6 @@ use arbitrary::Unstructured;
 use quiver_ainq::{Epoch, Handle, MasterSecret, Name, Revoked, Role, StrategyKind};
 use quiver_crypto::Secret;
 use quiver_enrolment::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord};
-use quiver_envelope::{EnvelopeEvent, Envelopes};
 use quiver_group::edge::RestoreError;
 use quiver_group::{
     Edge, EdgeCommand, EdgeConfig, EdgeEvent, Leader, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord,
@@ -18,7 +17,7 @@ use quiver_machine::{Either, Machine, Node, Snapshot};
 
 use super::S;
 use super::world::{EDGES, edge_name, is_honest};
-use crate::envelopes::ORDERS;
+use crate::attributes::envelopes::{EnvelopePart, genuine};
 use crate::scene::{GROUP, Scene, Staged, name};
 
 /// Checks the events of a machine against its earlier ones.
@@ -114,9 +113,9 @@ impl FuzzMachine for Kgc<S> {
 }
 
 /// An edge with its envelopes.
-pub(crate) type FuzzEdge = Node<Edge<S>, Envelopes>;
+pub(crate) type FuzzEdge = Node<Edge<S>, EnvelopePart>;
 /// A leader with its envelopes.
-pub(crate) type FuzzLeader = Node<Leader<S>, Envelopes>;
+pub(crate) type FuzzLeader = Node<Leader<S>, EnvelopePart>;
 /// Records of a node whose parts persist nothing.
 pub(crate) type Only<R> = Either<R, Infallible>;
 
@@ -160,7 +159,7 @@ impl FuzzMachine for FuzzLeader {
         };
         let leader = Leader::new(config, records.iter().cloned().map(Either::into_left))?;
         check_leader(&leader);
-        Ok(Self::new(leader, Envelopes::default()))
+        Ok(Self::new(leader, EnvelopePart::default()))
     }
 
     fn observe(checker: &mut EventChecker, event: &Self::Event) {
@@ -178,13 +177,6 @@ impl FuzzMachine for FuzzLeader {
     }
 }
 
-/// Only envelopes of the honest run open, and all of those are signed.
-fn genuine(event: &EnvelopeEvent) {
-    if let EnvelopeEvent::Opened { data, author, .. } = event {
-        assert!(author.is_some() && ORDERS.contains(&data.as_slice()), "a forged order");
-    }
-}
-
 fn edge_config(edge: usize) -> EdgeConfig<S> {
     let scene = S::scene();
     EdgeConfig::new(
@@ -196,14 +188,14 @@ fn edge_config(edge: usize) -> EdgeConfig<S> {
 
 /// A fresh edge. The fuzzer's is the first one; the others are company.
 pub(crate) fn edge(number: usize) -> FuzzEdge {
-    FuzzEdge::new(Edge::new(edge_config(number), None).expect("a fresh edge"), Envelopes::default())
+    FuzzEdge::new(Edge::new(edge_config(number), None).expect("a fresh edge"), EnvelopePart::default())
 }
 
 /// Edge, whose record is its whole state, so that the newest one is what counts.
 impl FuzzMachine for FuzzEdge {
     fn restart(records: &[Only<Snapshot>], _: StrategyKind) -> Result<Self, RestoreError> {
         let edge = Edge::new(edge_config(0), records.last().and_then(Either::left))?;
-        Ok(Self::new(edge, Envelopes::default()))
+        Ok(Self::new(edge, EnvelopePart::default()))
     }
 
     fn observe(checker: &mut EventChecker, event: &Self::Event) {

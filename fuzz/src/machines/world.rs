@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use quiver_ainq::{Revoked, Role, StrategyKind};
 use quiver_enrolment::{Kgc, KgcCommand};
-use quiver_envelope::EnvelopeCommand;
 use quiver_group::{EdgeCommand, LeaderCommand};
-use quiver_machine::{Either, MAX_MESSAGE_LEN, Route};
+use quiver_machine::{Either, MAX_MESSAGE_LEN, Machine, Route};
 use quiver_testbed::Net;
 
 use super::S;
 use super::deputy::Deputy;
 use super::roles::{FuzzEdge, FuzzLeader, FuzzMachine, edge};
 use super::trace::{Recorder, Trace};
-use crate::envelopes;
+use crate::attributes::envelopes;
 use crate::scene::{Staged, name};
 
 /// Number of edges. The last joins late.
@@ -187,7 +186,7 @@ impl FuzzWorld {
         self.command_edge_node(edge, Either::Left(command));
     }
 
-    fn command_edge_node(&mut self, edge: usize, command: Either<EdgeCommand, EnvelopeCommand>) {
+    fn command_edge_node(&mut self, edge: usize, command: <FuzzEdge as Machine>::Command) {
         self.net.command::<Recorder<FuzzEdge>>(FuzzNode::Edge(edge), command);
     }
 
@@ -195,7 +194,7 @@ impl FuzzWorld {
         self.command_leader_node(Either::Left(command));
     }
 
-    fn command_leader_node(&mut self, command: Either<LeaderCommand, EnvelopeCommand>) {
+    fn command_leader_node(&mut self, command: <FuzzLeader as Machine>::Command) {
         self.net.command::<Recorder<FuzzLeader>>(FuzzNode::Leader, command);
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
-use quiver_delivery::attributes::schemes::SchemeKind;
+use quiver_attribute_schemes::SchemeKind;
 
 use crate::authorities::AuthorityChoice;
 use crate::signing::ApprovalArgs;

@@ -1,7 +1,7 @@
 //! `kgc abe list`: authorities, grants, keys issued.
 
 use quiver_ainq::{Deployment, Ristretto255, UnixTime};
-use quiver_delivery::attributes::schemes::{Granting, SchemeKind};
+use quiver_attribute_schemes::{Granting, SchemeKind};
 use quiver_service::{clock, terminal};
 use serde::Serialize;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use quiver_ainq::{Deployment, Name, Ristretto255};
+use quiver_attribute_schemes::SchemeKind;
 use quiver_delivery::attributes::KIND;
-use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_policy::Schema;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use quiver_ainq::Name;
-use quiver_delivery::release::Pattern;
 use quiver_ibe::Condition;
+use quiver_key_release::Pattern;
 
 /// Examples for the program's help.
 pub(crate) const PROGRAM_EXAMPLES: &str = "\

@@ -5,9 +5,9 @@ use quiver_service::{clock, terminal};
 use serde::Serialize;
 
 use super::authority;
+use super::tables::{ApprovalRow, PolicyRow, ShareRow};
 use crate::error::Result;
 use crate::store::Store;
-use crate::store::ibe::{ApprovalRow, PolicyRow, ShareRow};
 
 /// The master key as it is shown.
 #[derive(Debug, Serialize)]

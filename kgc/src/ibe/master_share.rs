@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_delivery::release::{Holding, HoldingError, ReleaseAuthority};
 use quiver_ibe::MasterShare;
+use quiver_key_release::{Holding, HoldingError, ReleaseAuthority};
 use quiver_message::MAX_RELEASE_STATEMENT_LEN;
 use quiver_service::deployment_file::owner;
 use quiver_service::secrets::Protection;

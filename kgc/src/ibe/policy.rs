@@ -1,6 +1,6 @@
 //! `kgc ibe policy`: which drones may have which keys.
 
-use quiver_delivery::release::Audience;
+use quiver_key_release::Audience;
 use quiver_service::{clock, terminal};
 
 use super::arguments::PolicyCommand;

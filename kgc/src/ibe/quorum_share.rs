@@ -6,8 +6,8 @@
 //! restarts; the share is in `quorum.state` alone.
 
 use quiver_ainq::{AuthorityStatement, KgcId, Ristretto255, SignedAuthority, StatementSignature};
-use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters, SCHEME};
 use quiver_ibe::{MasterPublicKey, MasterShare, PublicShares as IbeShares};
+use quiver_key_release::{Holding, ReleaseAuthority, ReleaseParameters, SCHEME};
 use quiver_pairing::{G1, Group};
 use quiver_quorum::PublicShares;
 use quiver_quorum_node::{Ibe, ibe_name};

@@ -3,7 +3,7 @@
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
-use quiver_delivery::release::{
+use quiver_key_release::{
     Holding, ReleaseAuthority, ReleaseCommand, ReleaseConfig, ReleaseEvent, ShareReleaser, ShareServer,
 };
 use quiver_machine::Rate;

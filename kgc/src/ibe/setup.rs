@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, Name, Purpose, Ristretto255, SignedAuthority};
-use quiver_delivery::release::{Pattern, ReleaseAuthority, ReleaseParameters};
 use quiver_ibe::Dealing;
+use quiver_key_release::{Pattern, ReleaseAuthority, ReleaseParameters};
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;

@@ -134,11 +134,11 @@ pub(super) const PINNED: &str = "token bound";
 pub(super) const CONTRIBUTED: &str = "contributed to a key";
 pub(super) const ENROLLED: &str = "key proven by its drone";
 pub(super) const ATTRIBUTE_KEY_ISSUED: &str = "attribute key issued";
-pub(super) const KEY_SHARE_RELEASED: &str = "key share released";
+pub(crate) const KEY_SHARE_RELEASED: &str = "key share released";
 
 impl RegistryTransaction<'_> {
     /// Adds a line about rows that were just written, each by its table and number, which it authenticates.
-    pub(super) fn audit(&self, action: &str, subject: &str, detail: &str, rows: &[Written]) -> Result<()> {
+    pub(crate) fn audit(&self, action: &str, subject: &str, detail: &str, rows: &[Written]) -> Result<()> {
         let line = self.add_line(action, subject, detail)?;
         self.authenticate(&line, rows)
     }
@@ -159,7 +159,7 @@ impl RegistryTransaction<'_> {
     }
 
     /// The row that the last INSERT wrote, into this table.
-    pub(super) fn written(&self, table: &'static str) -> Written {
+    pub(crate) fn written(&self, table: &'static str) -> Written {
         Written { table, row: self.transaction.last_insert_rowid() }
     }
 }

@@ -100,10 +100,11 @@ impl AuthenticatedTable {
 
 /// A row that was just written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
-    pub(super) table: &'static str,
+pub(crate) struct Written {
+    /// Table of the row.
+    pub(crate) table: &'static str,
     /// Number of the row.
-    pub(super) row: i64,
+    pub(crate) row: i64,
 }
 
 /// A row, as the line that it was written with vouches for it.

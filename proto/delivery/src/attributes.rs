@@ -13,9 +13,8 @@
 //! | [`keyring`] | what a drone holds: [`Keyring`] |
 //! | [`query`] | query and response: [`KeyQuery`], [`KeyResponse`] |
 //! | [`issuer`] | the KGC's side: [`AttributeIssuer`] |
-//! | [`schemes`] | the schemes of `quiver-abe` doing it |
 //!
-//! A build for drones alone has no issuer and no schemes.
+//! A build for drones alone has no issuer.
 
 pub mod fetcher;
 #[cfg(feature = "services")]
@@ -23,8 +22,6 @@ pub mod issuer;
 pub mod key_maker;
 pub mod keyring;
 pub mod query;
-#[cfg(all(feature = "abe", feature = "services"))]
-pub mod schemes;
 
 pub use fetcher::{FetchCommand, FetchEvent, FetchTiming, Fetcher, HeldAuthority};
 #[cfg(feature = "services")]

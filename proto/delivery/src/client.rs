@@ -1,5 +1,5 @@
-//! The drone's side of delivery: what fetching attribute keys and collecting key shares have in common
-//! (docs/protocol.md §4.1).
+//! The drone's side of the protocol (docs/protocol.md §4.1), for the client of any payload: it greets a KGC,
+//! and answers its challenge with a signed request.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,7 +10,7 @@ use quiver_message as message;
 use quiver_message::{COOKIE_LEN, Message, Nonce, Payload};
 
 /// The longest wait that a refusal can talk a drone into.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(240);
+pub const LONGEST_WAIT: Duration = Duration::from_secs(240);
 
 /// The label of the signature under requests for a payload: one is never good for another.
 pub(crate) const fn label(payload: Payload) -> Label {
@@ -26,7 +26,7 @@ pub(crate) fn signed_challenge(nonce: &Nonce, cookie: &[u8]) -> Vec<u8> {
 }
 
 /// §4.1, step 1: asks a KGC for a challenge.
-pub(crate) fn greet<S: Suite, E, R>(cx: &mut Context<'_, S, E, R>, kgc: Peer, payload: Payload) -> Nonce {
+pub fn greet<S: Suite, E, R>(cx: &mut Context<'_, S, E, R>, kgc: Peer, payload: Payload) -> Nonce {
     let mut nonce = [0; 16];
     cx.rng.fill_bytes(&mut nonce);
     // §4.1: fresh for each hello, and repeated by its challenge.
@@ -36,17 +36,20 @@ pub(crate) fn greet<S: Suite, E, R>(cx: &mut Context<'_, S, E, R>, kgc: Peer, pa
 
 /// A KGC's challenge, for requests to answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Challenge {
-    pub(crate) nonce: Nonce,
-    pub(crate) cookie: [u8; COOKIE_LEN],
+pub struct Challenge {
+    /// Nonce of the drone's hello, which the challenge repeats.
+    pub nonce: Nonce,
+    /// The KGC's cookie.
+    pub cookie: [u8; COOKIE_LEN],
 }
 
 impl Challenge {
     /// §4.1, step 3: signs a query to an authority and sends it. `None` without a keypair.
-    pub(crate) fn request<S: Suite, E, R>(
+    pub fn request<S: Suite, E, R>(
         self,
         cx: &mut Context<'_, S, E, R>,
-        (kgc, payload): (Peer, Payload),
+        kgc: Peer,
+        payload: Payload,
         authority: [u8; 32],
         query: &[u8],
     ) -> Option<PendingDelivery<S>> {

@@ -23,7 +23,7 @@ pub const DEFAULT_RATE: Rate = Rate { burst: 32, refill: Duration::from_secs(2) 
 
 /// Greatest number of drones whose last deliveries are remembered. Each delivery costs curve arithmetic and a
 /// line in the registry, so a drone has a rate.
-pub(crate) const MAX_REMEMBERED: usize = 8192;
+pub const MAX_REMEMBERED: usize = 8192;
 
 /// Rate of the requests of one connection that cost the verification of a signature, and what follows from it. A gateway
 /// carries several drones.
@@ -87,12 +87,14 @@ impl From<RefusalReason> for DeliveryRefusal {
 
 impl DeliveryRefusal {
     /// A request that cannot be read, or is for another KGC.
-    pub(crate) fn malformed(error: Error) -> Self {
+    #[must_use]
+    pub fn malformed(error: Error) -> Self {
         Self { offence: Some(error.into()), ..RefusalReason::Malformed.into() }
     }
 
     /// Refusal of a request that comes too soon.
-    pub(crate) fn busy(retry_after: Duration) -> Self {
+    #[must_use]
+    pub fn busy(retry_after: Duration) -> Self {
         Self { retry_after, ..RefusalReason::Busy.into() }
     }
 }

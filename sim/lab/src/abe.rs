@@ -29,7 +29,8 @@ mod reference;
 mod sizes;
 mod summary;
 
-use quiver_abe::{FabeoCp, FabeoKp, Gpsw06};
+use quiver_abe::{AbeError, FabeoCp, FabeoKp, Gpsw06};
+use quiver_policy::Fault;
 use quiver_report::{Making, Observer, Report};
 use quiver_yct14::InsecureYct14;
 
@@ -37,9 +38,9 @@ use self::attribute_growth::AttributeGrowth;
 pub use self::plan::AbePlan;
 use self::published::PublishedAbe;
 use self::random_trees::RandomTrees;
-use crate::Result;
 use crate::blank_report::blank_report;
 use crate::heap::Heap;
+use crate::{LabError, Result};
 
 /// Measurements of every scheme, by attributes.
 struct SchemeGrowths {
@@ -49,11 +50,23 @@ struct SchemeGrowths {
     fabeo_cp: AttributeGrowth,
 }
 
+impl From<AbeError> for LabError {
+    fn from(error: AbeError) -> Self {
+        Self::refused("attribute-based encryption", error)
+    }
+}
+
+impl From<Fault> for LabError {
+    fn from(error: Fault) -> Self {
+        Self::refused("policies", error)
+    }
+}
+
 /// Measures everything. `heap` is the process's allocator.
 ///
 /// # Errors
-/// [`Abe`](crate::LabError::Abe) if a scheme refuses an operation, and
-/// [`WrongKey`](crate::LabError::WrongKey) if it opens something else than was sealed.
+/// [`Refused`](LabError::Refused) if a scheme refuses an operation, and
+/// [`WrongKey`](LabError::WrongKey) if it opens something else than was sealed.
 pub fn reproduce(
     plan: &AbePlan,
     making: Making,

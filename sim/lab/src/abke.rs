@@ -29,14 +29,26 @@ pub use self::plan::{AbkePlan, PolicySize};
 use quiver_report::{Making, Observer, Report};
 
 use self::published::PublishedAbke;
-use crate::Result;
 use crate::blank_report::blank_report;
+use crate::{LabError, Result};
+
+impl From<quiver_abke::Error> for LabError {
+    fn from(error: quiver_abke::Error) -> Self {
+        Self::refused("attribute-based key exchange", error)
+    }
+}
+
+impl From<quiver_garble::Error> for LabError {
+    fn from(error: quiver_garble::Error) -> Self {
+        Self::refused("garbling", error)
+    }
+}
 
 /// Measures everything.
 ///
 /// # Errors
-/// [`Abke`](crate::LabError::Abke) and [`Garble`](crate::LabError::Garble) if something is refused that
-/// should not be, and [`WrongKey`](crate::LabError::WrongKey) if the two sides of a run hold different keys.
+/// [`Refused`](LabError::Refused) if something is refused that should not be, and
+/// [`WrongKey`](LabError::WrongKey) if the two sides of a run hold different keys.
 pub fn reproduce(plan: &AbkePlan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let published = PublishedAbke::read()?;
     let exchanges = exchange::measure(plan, observer)?;

@@ -12,24 +12,14 @@ pub enum LabError {
         /// Reason why it was refused.
         source: quiver_ainq::Error,
     },
-    /// An attribute-based scheme refused an operation of the experiment.
-    #[error("attribute-based encryption: {0}")]
-    Abe(#[from] quiver_abe::AbeError),
-    /// A policy or an attribute cannot be made.
-    #[error("policies: {0}")]
-    Policy(#[from] quiver_policy::Fault),
-    /// Identity-based encryption refused an operation of the experiment.
-    #[error("identity-based encryption: {0}")]
-    Ibe(#[from] quiver_ibe::Error),
-    /// Attribute-based key exchange refused an operation of the experiment.
-    #[error("attribute-based key exchange: {0}")]
-    Abke(#[from] quiver_abke::Error),
-    /// A circuit cannot be made or garbled.
-    #[error("garbling: {0}")]
-    Garble(#[from] quiver_garble::Error),
-    /// A file sealed to a condition could not be made or opened.
-    #[error("age files: {0}")]
-    Age(#[from] quiver_age::Error),
+    /// The subject of the experiment refused an operation. The experiments turn its errors into this one.
+    #[error("{subject}: {source}")]
+    Refused {
+        /// The subject: a kind of encryption, policies, files.
+        subject: &'static str,
+        /// Reason why it was refused.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// KZG commitments could not be made or checked.
     #[error("KZG commitments: {0}")]
     Kzg(ark_poly_commit::Error),
@@ -74,6 +64,16 @@ pub enum LabError {
     /// The command line asks for something that does not go together or does not exist.
     #[error("{0}")]
     Usage(String),
+}
+
+impl LabError {
+    /// [`LabError::Refused`] for an error of this subject.
+    pub(crate) fn refused(
+        subject: &'static str,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        Self::Refused { subject, source: Box::new(source) }
+    }
 }
 
 /// Result of an experiment.

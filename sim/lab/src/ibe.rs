@@ -29,15 +29,26 @@ pub use self::plan::IbePlan;
 use quiver_report::{Making, Observer, Report};
 
 use self::published::PublishedIbe;
-use crate::Result;
 use crate::blank_report::blank_report;
+use crate::{LabError, Result};
+
+impl From<quiver_ibe::Error> for LabError {
+    fn from(error: quiver_ibe::Error) -> Self {
+        Self::refused("identity-based encryption", error)
+    }
+}
+
+impl From<quiver_age::Error> for LabError {
+    fn from(error: quiver_age::Error) -> Self {
+        Self::refused("age files", error)
+    }
+}
 
 /// Measures everything.
 ///
 /// # Errors
-/// [`Ibe`](crate::LabError::Ibe), [`Age`](crate::LabError::Age) and [`Kzg`](crate::LabError::Kzg) if
-/// something is refused that should not be, and [`WrongKey`](crate::LabError::WrongKey) if what was decrypted
-/// is not what was encrypted.
+/// [`Refused`](LabError::Refused) and [`Kzg`](LabError::Kzg) if something is refused that should not be, and
+/// [`WrongKey`](LabError::WrongKey) if what was decrypted is not what was encrypted.
 pub fn reproduce(plan: &IbePlan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let published = PublishedIbe::read()?;
     let experiments = vec![

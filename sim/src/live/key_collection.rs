@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Suite};
 use quiver_delivery::Standalone;
-use quiver_delivery::release::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall};
 use quiver_ibe::{Condition, IdentityKey};
+use quiver_key_release::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall};
 use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
 use quiver_world::ibe_orders::SealedOrder;

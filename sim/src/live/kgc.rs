@@ -9,11 +9,11 @@ use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, IssuerConfig};
 use quiver_delivery::kgc::{Deliveries, DeliveryEvent, KgcNode, KgcNodeEvent, KgcNodeRecord};
-use quiver_delivery::release::{
+use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, KgcRecord};
+use quiver_key_release::{
     Audience, DEFAULT_RATE, ReleaseConfig, ReleaseEvent, ReleasePolicy, ShareReleased, ShareReleaser,
     ShareServer,
 };
-use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, KgcRecord};
 use quiver_machine::Either;
 use quiver_net::{Host, HostError, Multiaddr};
 use quiver_world::ibe_orders::IbeAuthority;

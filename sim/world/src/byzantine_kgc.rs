@@ -7,9 +7,9 @@ use quiver_ainq::{
     Deployment, EnrolmentRequest, KgcId, Label, OperatorPublicKey, RevocationStatement, SealedDelivery,
     SecretValue, SignedDeliveryRequest, Suite, VerifiedDelivery, VerifiedRequest,
 };
-use quiver_delivery::release::{ShareQuery, ShareResponse};
 use quiver_enrolment::threshold::{EnrolShare, EnrolmentMessage};
 use quiver_ibe::{IdentityPoint, MasterShare};
+use quiver_key_release::{ShareQuery, ShareResponse};
 use quiver_machine::{Now, Peer};
 use quiver_message::{DeliveryReply, Message};
 use rand_chacha::ChaCha8Rng;

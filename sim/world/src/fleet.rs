@@ -9,9 +9,6 @@ use quiver_ainq::{
 };
 use quiver_crypto::{Hasher, Secret};
 use quiver_delivery::DeliveryServer;
-use quiver_delivery::release::{
-    Approval, Audience, CollectTiming, DEFAULT_RATE, ReleaseConfig, ReleasePolicy, ShareReleaser, ShareServer,
-};
 use quiver_enrolment::kgc::RestoreError;
 use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::edge::EdgeTiming;
@@ -19,6 +16,9 @@ use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeConfig, Leader, LeaderConfig};
 use quiver_ibe::Condition;
 use quiver_kem::KemSetting;
+use quiver_key_release::{
+    Approval, Audience, CollectTiming, DEFAULT_RATE, ReleaseConfig, ReleasePolicy, ShareReleaser, ShareServer,
+};
 use quiver_machine::{Either, Snapshot};
 use quiver_quorum::{QuorumParameters, QuorumSuite};
 use rand_core::RngCore;

@@ -8,10 +8,10 @@ use quiver_ainq::{
 };
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Secret, aead};
-use quiver_delivery::release::{Holding, ReleaseAuthority, ReleaseParameters};
 use quiver_ibe::{
     Condition, Dealing, IbeCiphertext, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare,
 };
+use quiver_key_release::{Holding, ReleaseAuthority, ReleaseParameters};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
@@ -39,7 +39,7 @@ pub enum IbeOrderError {
     Ainq(#[from] quiver_ainq::Error),
     /// A share is not that of its statement.
     #[error(transparent)]
-    Holding(#[from] quiver_delivery::release::HoldingError),
+    Holding(#[from] quiver_key_release::HoldingError),
     /// Malformed bytes of an order.
     #[error(transparent)]
     Malformed(#[from] quiver_crypto::canonical::Malformed),

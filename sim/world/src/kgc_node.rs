@@ -1,8 +1,8 @@
 //! A KGC's composite machine: enrolment, release of condition keys, and byzantine behaviour on request.
 
 use quiver_ainq::{KgcId, OperatorPublicKey, Suite};
-use quiver_delivery::release::{ReleaseCommand, ReleaseEvent, ShareReleased, ShareServer};
 use quiver_enrolment::{Kgc, KgcCommand, KgcEvent, KgcRecord};
+use quiver_key_release::{ReleaseCommand, ReleaseEvent, ShareReleased, ShareServer};
 use quiver_machine::{Destination, Either, Input, Machine, Node, Now, Output, Primary};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_admission::{AdmissionError, AdmittingLeaderEvent, AnonymousEvent};
-use quiver_delivery::release::{CollectEvent, ReleaseEvent};
 use quiver_enrolment::KgcEvent;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
+use quiver_key_release::{CollectEvent, ReleaseEvent};
 use quiver_machine::{Destination, Either, Machine, Misdeed, Peer};
 use quiver_relay::RelayEvent;
 use quiver_testbed::{Disk, Keep, OutputSink, matching};

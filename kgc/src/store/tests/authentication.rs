@@ -3,8 +3,6 @@
 
 use std::cell::Cell;
 
-use quiver_ibe::Condition;
-
 use super::attributes::{key_issued, registry};
 use super::*;
 use crate::audit_head::{AuditHead, HeadFile};
@@ -24,7 +22,7 @@ fn full() -> Bench {
     store.revoke_drone("edge-2", NOW).expect("drone");
     store.request_revocation(&hex::encode([9; 16]), Some((NOW, true)), NOW).expect("request");
     store.set_ibe_policy(&"mission".parse().expect("pattern"), None, NOW).expect("policy");
-    let condition: Condition = "mission/alpha/phase-2".parse().expect("condition");
+    let condition = "mission/alpha/phase-2".parse().expect("condition");
     store.set_ibe_approval(&condition, true, NOW).expect("approval");
     // Rows that only a holder of a master key, a share, an operator's key or a circuit makes, as their functions
     // write them.
@@ -221,7 +219,7 @@ fn row_that_brings_its_own_line_is_found_without_the_key() {
         (store.authenticated_by(Authenticator::Key(RegistryKey::random())), head)
     };
     // Everything as this program does it, but for the key.
-    let condition: Condition = "mission/alpha/phase-9".parse().expect("condition");
+    let condition = "mission/alpha/phase-9".parse().expect("condition");
     let revision = mallory.set_ibe_approval(&condition, true, NOW).expect("approval").expect("a change");
     let continued = checked(&mallory);
     assert!(
@@ -274,7 +272,7 @@ fn change_that_fails_leaves_neither_row_nor_line_nor_mac() {
     };
     let all = || ["ibe_approval", "audit", "audit_mac", "authenticated_row"].map(count);
     let before = all();
-    let condition: Condition = "mission/alpha/phase-9".parse().expect("condition");
+    let condition = "mission/alpha/phase-9".parse().expect("condition");
     // Without the key nothing is written at all, and a KGC that cannot be asked leaves nothing behind.
     let mut nobody = Store::open(bench.directory.path(), &DEPLOYMENT).expect("open");
     nobody.set_ibe_approval(&condition, true, NOW).expect_err("read only");
@@ -297,7 +295,7 @@ fn running_kgc_authenticates_the_next_line_and_no_other() {
         Ok(kgc.authenticate_next(&key, line, rows, None)?.mac)
     }));
     let mut asking = bench.open().expect("open").authenticated_by(running);
-    let condition: Condition = "mission/alpha/phase-9".parse().expect("condition");
+    let condition = "mission/alpha/phase-9".parse().expect("condition");
     asking.set_ibe_approval(&condition, true, NOW).expect("approval");
     assert_eq!(bench.found(), []);
     // A line that was there before, as of another history.

@@ -170,7 +170,7 @@ impl<S: Suite> Fetcher<S> {
         // §4.2: the mark names the grant whose key the drone holds; a verified statement is not asked for
         // again.
         let query = KeyQuery { statement: known.is_none(), held: known.and_then(|(_, grant)| *grant) };
-        let asked = challenge.request(cx, (kgc, Payload::AttributeKeys), authority, &query.encode());
+        let asked = challenge.request(cx, kgc, Payload::AttributeKeys, authority, &query.encode());
         let Some(pending) = asked else { return };
         self.stage = Stage::Asking(Asking { kgc, challenge, rest, pending });
         self.deadline = Some(cx.now.monotonic + self.backoff.next(cx.rng));

@@ -8,7 +8,7 @@ use quiver_ainq::delivery::MAX_SECRET_LEN;
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 
-use crate::{QUERY_VERSION, read_flag, read_version};
+use crate::encoding::{QUERY_VERSION, read_flag, read_version};
 
 /// Bytes that a key may have: the rest of the longest answer.
 pub const MAX_KEY_LEN: usize = MAX_SECRET_LEN - 32;

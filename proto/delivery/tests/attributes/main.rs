@@ -6,5 +6,4 @@ mod crashes;
 mod hostile;
 mod issuer;
 mod lives;
-mod schemes;
 mod world;

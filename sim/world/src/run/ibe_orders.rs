@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_delivery::release::CollectTiming;
+use quiver_key_release::CollectTiming;
 
 use super::Phase;
 use super::phases::Phases;

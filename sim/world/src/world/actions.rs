@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use quiver_admission::AdmittingLeaderCommand;
 use quiver_ainq::{Name, Revoked, Suite};
-use quiver_delivery::release::ReleaseCommand;
 use quiver_enrolment::KgcCommand;
 use quiver_group::{EdgeCommand, LeaderCommand};
+use quiver_key_release::ReleaseCommand;
 use quiver_machine::Either;
 use quiver_testbed::{Stimulus, nanos};
 

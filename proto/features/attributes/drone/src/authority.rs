@@ -2,7 +2,7 @@
 
 use quiver_abe::envelope::{AnyKey, AnyParameters, EnvelopeTarget};
 use quiver_ainq::{Name, Ristretto255};
-use quiver_delivery::attributes::schemes::{SchemeKind, UnknownScheme};
+use quiver_attribute_schemes::{SchemeKind, UnknownScheme};
 use quiver_policy::Schema;
 use quiver_service::keyring::KeyringEntry;
 

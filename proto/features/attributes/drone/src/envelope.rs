@@ -6,8 +6,8 @@
 use std::fmt::Display;
 
 use quiver_ainq::{Deployment, DroneKeypair, RevocationStatement, Ristretto255};
+use quiver_attribute_schemes::SchemeKind;
 use quiver_delivery::attributes::KIND;
-use quiver_delivery::attributes::schemes::SchemeKind;
 use quiver_envelope::{AttributeAccess, AttributeKeys, DroneSigner, DroneVerifier, EnvelopeCommand};
 use quiver_service::clock;
 use quiver_service::drone::Error as DroneError;

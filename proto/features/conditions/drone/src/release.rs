@@ -4,7 +4,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`identity_keys`] | the keys and the statement about the master key in the drone's state file |
-//! | [`collection`] | one collection: a node of its own, a [`Collector`](quiver_delivery::release::Collector), what is kept |
+//! | [`collection`] | one collection: a node of its own, a [`Collector`](quiver_key_release::Collector), what is kept |
 //! | [`key_call`] | what subcommands ask of a running service, and the answers |
 //! | [`arguments`] | the subcommands `ibe key`, `ibe list` and `ibe authority` |
 

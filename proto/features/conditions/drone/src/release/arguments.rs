@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use quiver_ainq::{Deployment, Ristretto255};
-use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::Condition;
+use quiver_key_release::ReleaseAuthority;
 use quiver_service::arguments::KgcArgs;
 use quiver_service::armour::{self, ArmourKind};
 use quiver_service::terminal;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Ristretto255};
 use quiver_delivery::Standalone;
-use quiver_delivery::release::{
+use quiver_ibe::{Condition, UnverifiedIdentityKey};
+use quiver_key_release::{
     CollectCommand, CollectEvent, CollectTiming, Collector, ReleaseAuthority, Shortfall,
 };
-use quiver_ibe::{Condition, UnverifiedIdentityKey};
 use quiver_net::Handle;
 use quiver_service::drone::fetch::{FetchPlan, copy, run_client};
 use tokio::sync::mpsc;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use quiver_ainq::{Deployment, Error as AinqError, Ristretto255};
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::condition::MAX_CONDITION_LEN;
 use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
+use quiver_key_release::ReleaseAuthority;
 use quiver_message::MAX_RELEASE_STATEMENT_LEN;
 use quiver_service::drone::keys::{Keys, SharedState, locked};
 use zeroize::Zeroizing;

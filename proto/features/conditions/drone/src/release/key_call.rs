@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use quiver_ainq::{Deployment, DroneKeypair, Ristretto255};
-use quiver_delivery::release::ReleaseAuthority;
 use quiver_ibe::{Condition, IdentityKey, UnverifiedIdentityKey};
+use quiver_key_release::ReleaseAuthority;
 use quiver_service::control::USUAL_TIME;
 use quiver_service::drone::Error as DroneError;
 use quiver_service::drone::feature::FeatureRequest;

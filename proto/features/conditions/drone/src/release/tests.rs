@@ -6,12 +6,12 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, DroneKeypair, Identity, MasterSecret, Name, Ristretto255, Role, SecretValue};
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::FetchTiming;
-use quiver_delivery::release::{
+use quiver_delivery::{DeliveryServer, Standalone};
+use quiver_ibe::{Condition, Dealing, IdentityPoint};
+use quiver_key_release::{
     Audience, DEFAULT_RATE, Holding, Pattern, ReleaseAuthority, ReleaseConfig, ReleaseEvent,
     ReleaseParameters, ReleasePolicy, ShareReleased, ShareReleaser, ShareServer,
 };
-use quiver_delivery::{DeliveryServer, Standalone};
-use quiver_ibe::{Condition, Dealing, IdentityPoint};
 use quiver_net::{Driver, Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, Transport};
 use quiver_service::drone::Error as DroneError;
 use quiver_service::drone::fetch::FetchPlan;
