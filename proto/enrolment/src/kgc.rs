@@ -5,7 +5,6 @@ mod list_recovery;
 mod registry;
 mod requests;
 mod revocation_lists;
-mod rounds;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -22,8 +21,8 @@ pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
 use self::list_recovery::ListRecovery;
 use self::registry::Registry;
 pub use self::revocation_lists::RevocationUsage;
-use self::rounds::OpenRounds;
 use crate::threshold::EnrolmentMessage;
+use crate::threshold::rounds::OpenRounds;
 use crate::{KgcSigningKey, MasterShare};
 pub use quiver_machine::RestoreError;
 use quiver_machine::{

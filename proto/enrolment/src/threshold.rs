@@ -5,10 +5,13 @@
 //! so that only the configuration of a machine has to know it. A machine for a single KGC is made without
 //! them and links nothing of FROST.
 
+mod coordinator;
 pub(crate) mod frost;
 #[cfg(feature = "services")]
 mod master;
 pub mod message;
+#[cfg(feature = "services")]
+pub(crate) mod rounds;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

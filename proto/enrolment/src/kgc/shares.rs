@@ -12,8 +12,8 @@ use quiver_machine::{Now, Offence, Peer};
 use quiver_message::RefusalReason;
 use rand_core::CryptoRngCore;
 
-use super::rounds::CommittedRound;
 use super::{Kgc, KgcEvent, KgcRecord};
+use crate::threshold::rounds::CommittedRound;
 use crate::threshold::{
     Contribution, EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage, KgcSigningKey,
 };

@@ -10,18 +10,18 @@ use quiver_machine::Peer;
 use crate::threshold::{EnrolShare, SignOnce};
 
 /// Time that a drone may take between commitment and signature.
-pub(super) const LIFETIME: Duration = Duration::from_secs(60);
+pub(crate) const LIFETIME: Duration = Duration::from_secs(60);
 /// Rounds open for one token: a drone that lost the thread, a gateway that repeats what passes through it.
-pub(super) const MAX_PER_TOKEN: usize = 4;
+pub(crate) const MAX_PER_TOKEN: usize = 4;
 /// Rounds open in all, about a kilobyte each. A drone that found enough other KGCs leaves one behind.
-pub(super) const MAX_OPEN: usize = 8192;
+pub(crate) const MAX_OPEN: usize = 8192;
 
 /// A commitment that was given, and the one share that may be made with it.
-pub(super) struct CommittedRound<S: Suite> {
+pub(crate) struct CommittedRound<S: Suite> {
     /// The peer of the round: no other can use it up.
-    pub(super) peer: Peer,
-    pub(super) request: VerifiedRequest<S>,
-    pub(super) sign: SignOnce<S>,
+    pub(crate) peer: Peer,
+    pub(crate) request: VerifiedRequest<S>,
+    pub(crate) sign: SignOnce<S>,
 }
 
 /// A round that was opened, until its time is over.
@@ -34,14 +34,14 @@ struct OpenRound<S: Suite> {
 }
 
 /// Commitments of a package by KGC.
-pub(super) type PackageCommitments = Vec<(KgcId, Vec<u8>)>;
+pub(crate) type PackageCommitments = Vec<(KgcId, Vec<u8>)>;
 
 /// A round is one peer's about one request. A token is bound to one request, so the latter names the token as
 /// well.
 type RoundKey = (Peer, [u8; 32]);
 
 /// The open rounds.
-pub(super) struct OpenRounds<S: Suite> {
+pub(crate) struct OpenRounds<S: Suite> {
     open: BTreeMap<RoundKey, OpenRound<S>>,
     /// Peers with an open round about a request, the oldest first.
     holders: BTreeMap<[u8; 32], VecDeque<Peer>>,
@@ -51,13 +51,13 @@ pub(super) struct OpenRounds<S: Suite> {
 }
 
 impl<S: Suite> OpenRounds<S> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { open: BTreeMap::new(), holders: BTreeMap::new(), ends: VecDeque::new(), next: 0 }
     }
 
     /// Opens a round. An earlier one of the same peer for the same request is over; if there are too many,
     /// the oldest is.
-    pub(super) fn open(&mut self, now: Duration, request: [u8; 32], round: CommittedRound<S>) {
+    pub(crate) fn open(&mut self, now: Duration, request: [u8; 32], round: CommittedRound<S>) {
         let key = (round.peer, request);
         self.remove(&key);
         // §3.7: at most 4 open commitments for one token, where the oldest goes.
@@ -79,14 +79,14 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// Takes the round that was opened for this peer and request: it is over, whatever its result.
-    pub(super) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<CommittedRound<S>> {
+    pub(crate) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<CommittedRound<S>> {
         // §3.7: a commitment is good for one share.
         self.open.get_mut(&(peer, *request))?.round.take()
     }
 
     /// Remembers the share that was given for this package, as long as the round would have been open: the
     /// message may get lost, and another round would give another key.
-    pub(super) fn answered(
+    pub(crate) fn answered(
         &mut self,
         peer: Peer,
         request: [u8; 32],
@@ -99,7 +99,7 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// The share that was given to this peer for this very package.
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &self,
         peer: Peer,
         request: &[u8; 32],
@@ -111,7 +111,7 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// Ends what has been open for too long.
-    pub(super) fn expire(&mut self, now: Duration) {
+    pub(crate) fn expire(&mut self, now: Duration) {
         while let Some((end, number, key)) = self.ends.front().copied() {
             if end > now {
                 break;
@@ -122,12 +122,12 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// Time at which to call [`expire`](Self::expire) next.
-    pub(super) fn deadline(&self) -> Option<Duration> {
+    pub(crate) fn deadline(&self) -> Option<Duration> {
         self.ends.front().filter(|_| !self.open.is_empty()).map(|(end, ..)| *end)
     }
 
     /// Ends the rounds of a disconnected peer.
-    pub(super) fn disconnected(&mut self, peer: Peer) {
+    pub(crate) fn disconnected(&mut self, peer: Peer) {
         // §3.7: a commitment ends with the connection that it was given to.
         let keys: Vec<RoundKey> =
             self.open.range((peer, [0; 32])..=(peer, [255; 32])).map(|(key, _)| *key).collect();
@@ -137,12 +137,12 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// Ends all: the share that they are for is replaced.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self { next: self.next, ..Self::new() };
     }
 
     /// Number of rounds that wait for their package.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.open.values().filter(|open| open.round.is_some()).count()
     }
 
