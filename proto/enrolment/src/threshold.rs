@@ -6,12 +6,14 @@
 //! them and links nothing of FROST.
 
 mod coordinator;
-pub(crate) mod frost;
+mod frost;
 #[cfg(feature = "services")]
 mod master;
 pub mod message;
 #[cfg(feature = "services")]
-pub(crate) mod rounds;
+mod rounds;
+#[cfg(feature = "services")]
+mod shares;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,16 +25,14 @@ use quiver_quorum::Error;
 pub use quiver_quorum::QuorumSuite;
 
 #[cfg(feature = "services")]
-pub(crate) use self::master::{Contribution, SignOnce};
-#[cfg(feature = "services")]
-pub use self::master::{KgcSigningKey, MasterShare};
+pub use self::master::MasterShare;
 pub use self::message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 
 /// Reads public shares that the quorum signed.
-pub(crate) type SharesReader<S> = fn(&VerifiedQuorum) -> Result<Box<dyn ShareVerifier<S>>, Error>;
+type SharesReader<S> = fn(&VerifiedQuorum) -> Result<Box<dyn ShareVerifier<S>>, Error>;
 
 /// Public shares of all KGCs, as a coordinator needs them.
-pub(crate) trait ShareVerifier<S: Suite>: fmt::Debug + Send + Sync {
+trait ShareVerifier<S: Suite>: fmt::Debug + Send + Sync {
     /// t.
     fn threshold(&self) -> u16;
     /// Number of refreshes of the shares.

@@ -7,21 +7,22 @@ use core::time::Duration;
 use quiver_ainq::{KgcId, Suite, VerifiedRequest};
 use quiver_machine::Peer;
 
-use crate::threshold::{EnrolShare, SignOnce};
+use super::master::SignOnce;
+use super::message::EnrolShare;
 
 /// Time that a drone may take between commitment and signature.
-pub(crate) const LIFETIME: Duration = Duration::from_secs(60);
+pub(super) const LIFETIME: Duration = Duration::from_secs(60);
 /// Rounds open for one token: a drone that lost the thread, a gateway that repeats what passes through it.
-pub(crate) const MAX_PER_TOKEN: usize = 4;
+pub(super) const MAX_PER_TOKEN: usize = 4;
 /// Rounds open in all, about a kilobyte each. A drone that found enough other KGCs leaves one behind.
-pub(crate) const MAX_OPEN: usize = 8192;
+pub(super) const MAX_OPEN: usize = 8192;
 
 /// A commitment that was given, and the one share that may be made with it.
-pub(crate) struct CommittedRound<S: Suite> {
+pub(super) struct CommittedRound<S: Suite> {
     /// The peer of the round: no other can use it up.
-    pub(crate) peer: Peer,
-    pub(crate) request: VerifiedRequest<S>,
-    pub(crate) sign: SignOnce<S>,
+    pub(super) peer: Peer,
+    pub(super) request: VerifiedRequest<S>,
+    pub(super) sign: SignOnce<S>,
 }
 
 /// A round that was opened, until its time is over.
@@ -34,14 +35,14 @@ struct OpenRound<S: Suite> {
 }
 
 /// Commitments of a package by KGC.
-pub(crate) type PackageCommitments = Vec<(KgcId, Vec<u8>)>;
+pub(super) type PackageCommitments = Vec<(KgcId, Vec<u8>)>;
 
 /// A round is one peer's about one request. A token is bound to one request, so the latter names the token as
 /// well.
 type RoundKey = (Peer, [u8; 32]);
 
 /// The open rounds.
-pub(crate) struct OpenRounds<S: Suite> {
+pub(super) struct OpenRounds<S: Suite> {
     open: BTreeMap<RoundKey, OpenRound<S>>,
     /// Peers with an open round about a request, the oldest first.
     holders: BTreeMap<[u8; 32], VecDeque<Peer>>,
@@ -51,13 +52,13 @@ pub(crate) struct OpenRounds<S: Suite> {
 }
 
 impl<S: Suite> OpenRounds<S> {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { open: BTreeMap::new(), holders: BTreeMap::new(), ends: VecDeque::new(), next: 0 }
     }
 
     /// Opens a round. An earlier one of the same peer for the same request is over; if there are too many,
     /// the oldest is.
-    pub(crate) fn open(&mut self, now: Duration, request: [u8; 32], round: CommittedRound<S>) {
+    pub(super) fn open(&mut self, now: Duration, request: [u8; 32], round: CommittedRound<S>) {
         let key = (round.peer, request);
         self.remove(&key);
         // §3.7: at most 4 open commitments for one token, where the oldest goes.
@@ -79,14 +80,14 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// Takes the round that was opened for this peer and request: it is over, whatever its result.
-    pub(crate) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<CommittedRound<S>> {
+    pub(super) fn take(&mut self, peer: Peer, request: &[u8; 32]) -> Option<CommittedRound<S>> {
         // §3.7: a commitment is good for one share.
         self.open.get_mut(&(peer, *request))?.round.take()
     }
 
     /// Remembers the share that was given for this package, as long as the round would have been open: the
     /// message may get lost, and another round would give another key.
-    pub(crate) fn answered(
+    pub(super) fn answered(
         &mut self,
         peer: Peer,
         request: [u8; 32],
@@ -99,7 +100,7 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// The share that was given to this peer for this very package.
-    pub(crate) fn answer(
+    pub(super) fn answer(
         &self,
         peer: Peer,
         request: &[u8; 32],
@@ -111,7 +112,7 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// Ends what has been open for too long.
-    pub(crate) fn expire(&mut self, now: Duration) {
+    pub(super) fn expire(&mut self, now: Duration) {
         while let Some((end, number, key)) = self.ends.front().copied() {
             if end > now {
                 break;
@@ -122,12 +123,12 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// Time at which to call [`expire`](Self::expire) next.
-    pub(crate) fn deadline(&self) -> Option<Duration> {
+    pub(super) fn deadline(&self) -> Option<Duration> {
         self.ends.front().filter(|_| !self.open.is_empty()).map(|(end, ..)| *end)
     }
 
     /// Ends the rounds of a disconnected peer.
-    pub(crate) fn disconnected(&mut self, peer: Peer) {
+    pub(super) fn disconnected(&mut self, peer: Peer) {
         // §3.7: a commitment ends with the connection that it was given to.
         let keys: Vec<RoundKey> =
             self.open.range((peer, [0; 32])..=(peer, [255; 32])).map(|(key, _)| *key).collect();
@@ -137,12 +138,12 @@ impl<S: Suite> OpenRounds<S> {
     }
 
     /// Ends all: the share that they are for is replaced.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = Self { next: self.next, ..Self::new() };
     }
 
     /// Number of rounds that wait for their package.
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.open.values().filter(|open| open.round.is_some()).count()
     }
 
