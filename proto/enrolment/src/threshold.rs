@@ -8,12 +8,8 @@
 mod coordinator;
 mod frost;
 #[cfg(feature = "services")]
-mod master;
+mod kgc;
 pub mod message;
-#[cfg(feature = "services")]
-mod rounds;
-#[cfg(feature = "services")]
-mod shares;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,7 +21,7 @@ use quiver_quorum::Error;
 pub use quiver_quorum::QuorumSuite;
 
 #[cfg(feature = "services")]
-pub use self::master::MasterShare;
+pub use self::kgc::MasterShare;
 pub use self::message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 
 /// Reads public shares that the quorum signed.

@@ -8,7 +8,7 @@ use quiver_ainq::{KgcId, Suite, VerifiedRequest};
 use quiver_machine::Peer;
 
 use super::master::SignOnce;
-use super::message::EnrolShare;
+use crate::threshold::message::EnrolShare;
 
 /// Time that a drone may take between commitment and signature.
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use quiver_crypto::{Digest, Zeroizing};
 use quiver_quorum::{Error, QuorumSuite, SecretShare};
 use rand_core::CryptoRngCore;
 
-use super::frost::signer;
+use super::signer;
 
 /// x_j, ready to sign, with the quorum's statement about its public shares.
 #[derive(derive_more::Debug)]

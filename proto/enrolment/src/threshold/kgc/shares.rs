@@ -15,9 +15,9 @@ use quiver_machine::{Offence, Peer};
 use quiver_message::{Message, RefusalReason};
 
 use super::master::{Contribution, MasterShare};
-use super::message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 use super::rounds::{CommittedRound, OpenRounds};
 use crate::kgc::{IssuingKey, KgcContext, KgcEvent, KgcRecord, KgcSigningKey};
+use crate::threshold::message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 
 /// A share of the key, and the rounds that are open with it: a commitment ends with a refresh.
 #[derive(Debug)]
