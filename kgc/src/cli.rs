@@ -1,7 +1,5 @@
 //! The command line.
 
-mod quorum;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,10 +10,8 @@ use quiver_service::clock::parse_time;
 use quiver_service::deployment_file::{DeploymentFile, KemSetting};
 use serde::Serialize;
 
-pub(crate) use self::quorum::{
-    ApproveArgs, FoundArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs,
-};
 use crate::features::{FeatureSubcommand, examples};
+use crate::quorum::arguments::QuorumCommand;
 
 /// Help of the program.
 pub(crate) const HELP: Help = Help {

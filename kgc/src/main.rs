@@ -57,9 +57,10 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::shutdown::{block_on, end_on_signal};
 use quiver_service::{exit, monitoring, terminal};
 
-use crate::cli::{Command, HELP, KgcDroneCommand, OperatorCommand, QuorumCommand, TokenCommand};
+use crate::cli::{Command, HELP, KgcDroneCommand, OperatorCommand, TokenCommand};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::quorum::arguments::QuorumCommand;
 
 fn main() -> ExitCode {
     exit::end(HELP.name, run(arguments::parse(&HELP)), Error::exit)

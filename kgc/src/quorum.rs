@@ -4,6 +4,7 @@
 //! encrypted file with the shares; `node` is the machine, `service` and `host` run it, `control` answers
 //! the command line, `commands` asks.
 
+pub(crate) mod arguments;
 pub(crate) mod commands;
 mod control;
 mod describe;
@@ -19,7 +20,7 @@ mod transport;
 
 use quiver_service::secrets::ProtectionArgs;
 
-use crate::cli::QuorumCommand;
+use self::arguments::QuorumCommand;
 use crate::config::Config;
 use crate::error::Result;
 

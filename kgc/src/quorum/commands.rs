@@ -9,10 +9,10 @@ use quiver_service::{private_file, terminal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::arguments::{ApproveArgs, QuorumCommand, WaitArgs};
 use super::control::CommandOutcome;
 use super::file::{self, Pinned};
 use super::status::KgcStatus;
-use crate::cli::{ApproveArgs, QuorumCommand, WaitArgs};
 use crate::config::Config;
 use crate::control::KgcRequest;
 use crate::error::{Error, Result};

@@ -13,9 +13,9 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};
 
+use super::arguments::FoundArgs;
 use super::file::{self, ListedKgc, QuorumFile};
 use super::init::{self, SeatTable};
-use crate::cli::FoundArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::service;

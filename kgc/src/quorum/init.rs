@@ -7,10 +7,10 @@ use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::{clock, private_file, terminal};
 use serde::{Deserialize, Serialize};
 
+use super::arguments::{QuorumInitArgs, QuorumKeyArgs};
 use super::file::{self, ListedKgc, Pinned, QuorumFile};
 use super::sealed::{self, QuorumState};
 use super::{service, transport};
-use crate::cli::{QuorumInitArgs, QuorumKeyArgs};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::operator;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 
-use crate::quorum::file::MAX_MEMBERS;
+use super::file::MAX_MEMBERS;
 
 const QUORUM_STEPS: &str = "\
 A quorum, from nothing (here 3 of 5), at each of the five machines:
