@@ -11,7 +11,6 @@ use quiver_service::deployment_file::{DeploymentFile, KemSetting};
 use serde::Serialize;
 
 use crate::features::{FeatureSubcommand, examples};
-use crate::quorum::arguments::QuorumCommand;
 
 /// Help of the program.
 pub(crate) const HELP: Help = Help {
@@ -26,7 +25,6 @@ pub(crate) const HELP: Help = Help {
   kgc health                                         # ready, or why not
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
   kgc serve --metrics 127.0.0.1:9464                 # /metrics, /healthz, /readyz
-  kgc quorum --help                                  # several KGCs, any t of which issue keys
 ",
     feature_examples: examples,
     after: "\
@@ -62,9 +60,6 @@ pub(crate) enum Command {
     /// Drones that have enrolled
     #[command(subcommand)]
     Drone(KgcDroneCommand),
-    /// One KGC of several: any t of n issue keys together, fewer cannot
-    #[command(subcommand)]
-    Quorum(QuorumCommand),
     /// Subcommands of features
     #[command(flatten)]
     Feature(FeatureSubcommand),
