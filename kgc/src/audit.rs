@@ -4,20 +4,19 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::terminal::counted;
 use quiver_service::{clock, terminal};
 
-use crate::audit_head::{self, AuditHead, HeadFile};
+use crate::audit_head::{self, AuditHead};
 use crate::cli::AuditArgs;
 use crate::config::Config;
 use crate::control::{KgcRequest, ask_if_running};
 use crate::error::{Error, Result};
-use crate::quorum::file::Pinned;
-use crate::quorum::sealed::QuorumState;
+use crate::membership;
 use crate::registry::{self, RegistryKeyFile};
 use crate::sealed::MasterFile;
 use crate::store::{AuditLine, Checked, Findings, Store};
 
 /// Prints all lines, then fails if the chain does not hold, or its end is missing.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs) -> Result<()> {
-    let quorum = Pinned::kept(&config.data_dir)?;
+    let file = membership::kept(&config.data_dir)?.map_or(MasterFile::NAME, |quorum| quorum.key_file());
     if args.accept_rows {
         accept_rows(config, protection)?;
     }
@@ -49,10 +48,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
     }
     let end = match checked_by? {
         RegistryCheck::Done { noted, findings } => {
-            let end = match &quorum {
-                Some(_) => compare::<QuorumState>(&store, noted)?,
-                None => compare::<MasterFile>(&store, noted)?,
-            };
+            let end = compare(&store, noted, file)?;
             print_findings(&findings, args.json)?;
             if !findings.0.is_empty() {
                 return Err(Error::ForeignRows(Box::new(findings)));
@@ -99,10 +95,10 @@ fn checked_by(config: &Config, protection: &ProtectionArgs) -> Result<RegistryCh
     Ok(RegistryCheck::Done { noted, findings })
 }
 
-/// Compares a table with the line noted; returns the words that say so.
-fn compare<F: HeadFile>(store: &Store, noted: Option<AuditHead>) -> Result<String> {
-    audit_head::check::<F>(store, noted)?;
-    Ok(noted.map_or_else(String::new, |noted| format!(", with line {} as noted in {}", noted.seq, F::NAME)))
+/// Compares a table with the line noted in this file; returns the words that say so.
+fn compare(store: &Store, noted: Option<AuditHead>, file: &'static str) -> Result<String> {
+    audit_head::check(store, noted, file)?;
+    Ok(noted.map_or_else(String::new, |noted| format!(", with line {} as noted in {file}", noted.seq)))
 }
 
 /// Prints all findings, each in a line.

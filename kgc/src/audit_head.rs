@@ -50,7 +50,7 @@ impl AuditHead {
 /// The file that the head is noted in.
 pub(crate) trait HeadFile {
     /// Name of the file.
-    const NAME: &'static str;
+    fn name(&self) -> &'static str;
 
     /// The head noted last.
     fn noted(&self) -> Option<AuditHead>;
@@ -88,7 +88,11 @@ impl<F: HeadFile> HeadKeeper<F> {
     /// # Errors
     /// [`Error::AuditCut`] if the line that is noted is not in the table.
     pub(crate) fn start(store: Store, file: SharedFile<F>) -> Result<Self> {
-        check::<F>(&store, lock(&file).noted())?;
+        let (noted, name) = {
+            let file = lock(&file);
+            (file.noted(), file.name())
+        };
+        check(&store, noted, name)?;
         Ok(Self { store, file, trouble: None })
     }
 
@@ -110,7 +114,8 @@ impl<F: HeadFile> HeadKeeper<F> {
         if trouble != self.trouble
             && let Some(trouble) = &trouble
         {
-            tracing::warn!("the head of the audit table could not be noted in {}: {trouble}", F::NAME);
+            let name = lock(&self.file).name();
+            tracing::warn!("the head of the audit table could not be noted in {name}: {trouble}");
         }
         self.trouble = trouble;
     }
@@ -122,11 +127,11 @@ impl<F: HeadFile> HeadKeeper<F> {
     }
 }
 
-/// Checks that a table has the line that was noted.
+/// Checks that a table has the line that was noted in this file.
 ///
 /// # Errors
 /// [`Error::AuditCut`].
-pub(crate) fn check<F: HeadFile>(store: &Store, noted: Option<AuditHead>) -> Result<()> {
+pub(crate) fn check(store: &Store, noted: Option<AuditHead>, file: &'static str) -> Result<()> {
     let Some(noted) = noted else { return Ok(()) };
     let found = store.audit_hash(noted.seq)?;
     if found == Some(noted.hash) {
@@ -134,12 +139,12 @@ pub(crate) fn check<F: HeadFile>(store: &Store, noted: Option<AuditHead>) -> Res
     }
     let last = store.audit_head()?.map_or(0, |head| head.seq);
     let cut = Cut { noted: noted.seq, last: found.is_none().then_some(last) };
-    Err(Error::AuditCut { cut, file: F::NAME })
+    Err(Error::AuditCut { cut, file })
 }
 
 /// Takes the table as it is, and records that: the operator put back an older one.
-pub(crate) fn accept<F: HeadFile>(store: &mut Store, file: &mut F, now: u64) -> Result<()> {
-    match check::<F>(store, file.noted()) {
+pub(crate) fn accept(store: &mut Store, file: &mut dyn HeadFile, now: u64) -> Result<()> {
+    match check(store, file.noted(), file.name()) {
         Err(Error::AuditCut { cut, .. }) => store.note(now, "audit table accepted", "", &cut.to_string())?,
         checked => checked?,
     }

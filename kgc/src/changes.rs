@@ -54,11 +54,9 @@ pub(crate) struct Seen {
     tokens: usize,
     /// Fingerprints of the authorities.
     authorities: BTreeSet<[u8; 32]>,
-    /// True if there is a share of a master key, or the quorum makes it.
-    share: bool,
     /// The newest grant or withdrawal.
     grants: u64,
-    /// The newest policies and approvals of the release of condition keys. From the beginning at each start.
+    /// Place up to which the release of condition keys has what is for it.
     release: <Release as KeyRelease>::Seen,
     /// End of what was found authentic.
     position: Position,
@@ -74,17 +72,17 @@ pub(crate) struct New {
 }
 
 impl Changes {
-    /// All revocations, and what is set up and granted after these authorities, the share and the grant of
-    /// this revision. `share`: there is one, or the quorum makes it.
+    /// All revocations, and what is set up and granted after these authorities, this place of the release and the
+    /// grant of this revision.
     pub(crate) fn since(
         Verified { store, key, position }: Verified,
         secrets: Secrets,
         authorities: impl IntoIterator<Item = [u8; 32]>,
-        share: bool,
+        release: <Release as KeyRelease>::Seen,
         grants: u64,
     ) -> Self {
         let authorities = authorities.into_iter().collect();
-        Self { store, key, secrets, seen: Seen { authorities, share, grants, position, ..Seen::default() } }
+        Self { store, key, secrets, seen: Seen { authorities, release, grants, position, ..Seen::default() } }
     }
 
     /// Reads periodically, and when asked, until the machine ends. `wrap` converts each change to a command
@@ -174,16 +172,19 @@ impl Changes {
             seen.grants = grant.revision;
             commands.push(Either::Right(DeliveryCommand::Keys(IssuerCommand::Grant(grant))));
         }
-        let rows = Release::rows(&self.store, &mut seen.release)?;
-        commands.extend(rows.into_iter().map(DeliveryCommand::Shares).map(Either::Right));
         let mut changes: Vec<_> = commands.into_iter().map(CommandLineChange::Command).collect();
         let mut trouble = None;
         match self.new_authorities(&mut seen) {
             Ok(new) => changes.extend(new.into_iter().map(Box::new).map(CommandLineChange::Authority)),
             Err(error) => trouble = Some(error.to_string()),
         }
-        match self.new_share(&mut seen) {
-            Ok(new) => changes.extend(new.into_iter().map(Box::new).map(CommandLineChange::Share)),
+        match Release::changes(&self.secrets, &self.store, &mut seen.release) {
+            Ok(new) => changes.extend(new.into_iter().map(|change| match change {
+                Either::Left(command) => {
+                    CommandLineChange::Command(Either::Right(DeliveryCommand::Shares(command)))
+                }
+                Either::Right(share) => CommandLineChange::Share(Box::new(share)),
+            })),
             Err(error) => trouble = Some(error.to_string()),
         }
         Ok(New { changes, seen, trouble })
@@ -199,15 +200,6 @@ impl Changes {
         Ok(opened)
     }
 
-    fn new_share(&self, seen: &mut Seen) -> Result<Option<<Release as KeyRelease>::Share>> {
-        if seen.share {
-            return Ok(None);
-        }
-        let share = Release::new_share(&self.secrets, &self.store)?;
-        seen.share = share.is_some();
-        Ok(share)
-    }
-
     /// All that was seen is handed over.
     pub(crate) fn mark_seen(&mut self, seen: Seen) {
         self.seen = seen;
@@ -221,7 +213,7 @@ pub(crate) fn describe(change: &CommandLineChange) -> String {
         CommandLineChange::Authority(authority) => {
             format!("attribute authority {} taken up", authority.statement.name)
         }
-        CommandLineChange::Share(share) => Release::describe_share(share),
+        CommandLineChange::Share(share) => Release::describe(Either::Right(share)),
     }
 }
 
@@ -241,6 +233,6 @@ fn describe_command(command: &ServingCommand) -> String {
                 None => format!("attribute grant of {serial} withdrawn in the registry"),
             }
         }
-        Either::Right(DeliveryCommand::Shares(command)) => Release::describe(command),
+        Either::Right(DeliveryCommand::Shares(command)) => Release::describe(Either::Left(command)),
     }
 }

@@ -1,7 +1,5 @@
 //! The command line.
 
-mod quorum;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,9 +10,6 @@ use quiver_service::clock::parse_time;
 use quiver_service::deployment_file::{DeploymentFile, KemSetting};
 use serde::Serialize;
 
-pub(crate) use self::quorum::{
-    ApproveArgs, FoundArgs, QuorumCommand, QuorumInitArgs, QuorumKeyArgs, WaitArgs,
-};
 use crate::features::{FeatureSubcommand, examples};
 
 /// Help of the program.
@@ -30,7 +25,6 @@ pub(crate) const HELP: Help = Help {
   kgc health                                         # ready, or why not
   kgc drone revoke edge-1                            # a running `kgc serve` picks it up
   kgc serve --metrics 127.0.0.1:9464                 # /metrics, /healthz, /readyz
-  kgc quorum --help                                  # several KGCs, any t of which issue keys
 ",
     feature_examples: examples,
     after: "\
@@ -66,9 +60,6 @@ pub(crate) enum Command {
     /// Drones that have enrolled
     #[command(subcommand)]
     Drone(KgcDroneCommand),
-    /// One KGC of several: any t of n issue keys together, fewer cannot
-    #[command(subcommand)]
-    Quorum(QuorumCommand),
     /// Subcommands of features
     #[command(flatten)]
     Feature(FeatureSubcommand),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::HELP;
 use crate::error::{Error, Result};
-use crate::quorum;
+use crate::membership;
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub(crate) struct Config {
     /// Settings of a KGC in a quorum.
     pub(crate) quorum: QuorumSettings,
 }
+
+/// Settings that are for a KGC of a quorum alone.
+const QUORUM_SETTINGS: [&str; 2] = ["publish", "quorum"];
 
 /// Settings of a quorum's KGC that are not in the init file, which is the same at all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +89,9 @@ impl Config {
     pub(crate) fn read(mut layers: Layers) -> Result<Self> {
         let service = layers.part(ServiceSettings::of(HELP.name))?;
         let config = Self { service, ..layers.part(Self::default())? };
+        for key in QUORUM_SETTINGS {
+            layers.place_of(key).map_or(Ok(()), |place| membership::refuse_if_absent(&place))?;
+        }
         layers.end()?;
         Ok(config)
     }
@@ -98,9 +104,13 @@ impl Config {
     /// The same, which must be there.
     pub(crate) fn existing_deployment(&self) -> Result<PathBuf> {
         let path = self.deployment_path();
+        let quorum = membership::path_in(&self.data_dir);
         match private_file::exists(&path)? {
             true => Ok(path),
-            false if private_file::exists(&quorum::file::path_in(&self.data_dir))? => Err(Error::NoKeyYet),
+            false if private_file::exists(&quorum)? => {
+                membership::refuse_if_absent(&quorum.display())?;
+                Err(Error::NoKeyYet)
+            }
             false => Err(Error::NotInitialised(self.data_dir.clone())),
         }
     }

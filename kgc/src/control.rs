@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Purpose, Ristretto255};
+use quiver_ainq::{AuthorityStatement, Deployment, Purpose, Ristretto255};
 use quiver_net::Handle;
 use quiver_service::control::{Call, TimeLimit, USUAL_TIME, call_if_running};
 use rand::rngs::OsRng;
@@ -25,7 +25,7 @@ use crate::store::NextLine;
 /// Time to check a registry of millions of rows.
 const CHECK_TIME: Duration = Duration::from_secs(600);
 
-/// Request to the running service.
+/// Request to the running service, alone or in a quorum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum KgcRequest {
@@ -40,33 +40,15 @@ pub(crate) enum KgcRequest {
     CheckRegistry,
     /// Have this statement (hex) signed; in a quorum, wait until enough others approved it.
     Propose { body: String, wait: u64 },
-    /// Query of the whole state of a KGC of a quorum.
-    Status,
     /// Query whether a list tells that the drone of this serial (hex) is revoked; in a quorum also how many KGCs
     /// want it.
     Revocation { serial: String },
-    /// Make new shares, and wait.
-    Refresh { wait: u64 },
-    /// Ask the others for the shares that are lost, and wait.
-    Repair { wait: u64 },
-    /// Help this KGC to its shares.
-    HelpRepair { kgc: KgcId },
-    /// Sign the statement with this digest (hex) if it is proposed.
-    Approve { digest: String },
-    /// Do not.
-    Withdraw { digest: String },
-    /// Leave a ceremony.
-    Abandon,
-    /// Go on although not all have confirmed.
-    Adopt,
 }
 
 impl TimeLimit for KgcRequest {
     fn time_limit(&self) -> Duration {
         match self {
-            Self::Refresh { wait } | Self::Repair { wait } | Self::Propose { wait, .. } => {
-                Duration::from_secs(*wait).saturating_add(USUAL_TIME)
-            }
+            Self::Propose { wait, .. } => Duration::from_secs(*wait).saturating_add(USUAL_TIME),
             Self::CheckRegistry => CHECK_TIME,
             _ => USUAL_TIME,
         }
@@ -150,7 +132,6 @@ impl SingleServer {
             KgcRequest::CheckRegistry => check_registry(&self.registrar),
             KgcRequest::Propose { body, .. } => tokio::task::block_in_place(|| self.sign(&body)),
             KgcRequest::Revocation { serial } => self.revocation(&serial).await,
-            _ => Err("this KGC is not one of a quorum".into()),
         }
     }
 

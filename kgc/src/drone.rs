@@ -1,7 +1,5 @@
 //! Enrolled drones: `kgc drone list|revoke`.
 
-use std::time::Duration;
-
 use quiver_ainq::{Ristretto255, SignedRevocationList, UnixTime};
 use quiver_enrolment::{KgcRecord, RevocationUsage};
 use quiver_service::secrets::ProtectionArgs;
@@ -10,19 +8,15 @@ use quiver_service::{clock, terminal};
 use crate::config::Config;
 use crate::control::{KgcRequest, RevocationProgress, ask_if_running, effect};
 use crate::error::Result;
-use crate::quorum::file::Pinned;
-use crate::registry::{self, RegistryWriter};
+use crate::membership;
+use crate::registry;
 use crate::store::{EnrolledDrone, Store};
-
-/// Time between two looks whether the quorum has signed a list, and their number.
-const LOOK: Duration = Duration::from_millis(200);
-const LOOKS: u32 = 50;
 
 /// Lists drones.
 pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
     let store = registry::open(config)?;
     let mut drones = store.drones()?;
-    if Pinned::kept(&config.data_dir)?.is_some() {
+    if membership::kept(&config.data_dir)?.is_some() {
         mark_revoked(config, &store, &mut drones)?;
     }
     if json {
@@ -93,59 +87,6 @@ fn mark_revoked(config: &Config, store: &Store, drones: &mut [EnrolledDrone]) ->
     Ok(())
 }
 
-/// Has a drone revoked by the quorum, as soon as enough operators want it.
-fn want_revoked(
-    config: &Config,
-    protection: &ProtectionArgs,
-    quorum: &Pinned,
-    which: &str,
-    told: Option<(UnixTime, bool)>,
-) -> Result<()> {
-    let request = |writer: &mut RegistryWriter| writer.request_revocation(which, told, clock::unix_now());
-    let (serial, name) = registry::write(config, protection, request)?;
-    let (serial, threshold) = (hex::encode(serial), quorum.parameters.threshold());
-    let effect = effect(config);
-    let progress = progress(config, &serial, threshold.into())?;
-    terminal::line(&match progress {
-        Some(RevocationProgress { revoked: true, .. }) => {
-            format!(
-                "drone {name} (serial {serial}) is revoked: {threshold} KGCs have requested it, and the quorum signed a new revocation list"
-            )
-        }
-        Some(RevocationProgress { wanting, .. }) if wanting >= threshold.into() => {
-            format!(
-                "revocation of {name} requested ({wanting} of {threshold} KGCs), and the list not signed yet; see `kgc quorum status`"
-            )
-        }
-        Some(RevocationProgress { wanting, .. }) => {
-            let missing = usize::from(threshold).saturating_sub(wanting);
-            format!(
-                "revocation of {name} requested ({wanting} of {threshold} KGCs). Run at {missing} more: kgc drone revoke {serial}"
-            )
-        }
-        None => format!(
-            "revocation of {name} requested here, {effect}. {threshold} KGCs must request it: kgc drone revoke {serial}"
-        ),
-    })?;
-    Ok(())
-}
-
-/// Asks the running KGC for the progress of a revocation; once enough KGCs want it, waits until the list is
-/// signed or some seconds are over.
-fn progress(config: &Config, serial: &str, threshold: usize) -> Result<Option<RevocationProgress>> {
-    let ask =
-        || ask_if_running::<RevocationProgress>(config, &KgcRequest::Revocation { serial: serial.into() });
-    for _ in 0..LOOKS {
-        match ask()? {
-            Some(RevocationProgress { wanting, revoked: false }) if wanting >= threshold => {
-                std::thread::sleep(LOOK);
-            }
-            progress => return Ok(progress),
-        }
-    }
-    ask()
-}
-
 /// Revokes a drone for good. `told`, in a quorum, for a drone that this KGC does not know: the end of its
 /// identity, and whether it may lead.
 pub(crate) fn revoke(
@@ -154,8 +95,8 @@ pub(crate) fn revoke(
     which: &str,
     told: Option<(UnixTime, bool)>,
 ) -> Result<()> {
-    if let Some(quorum) = Pinned::kept(&config.data_dir)? {
-        return want_revoked(config, protection, &quorum, which, told);
+    if let Some(quorum) = membership::kept(&config.data_dir)? {
+        return quorum.revoke(config, protection, which, told);
     }
     let drone = registry::write(config, protection, |writer| writer.revoke_drone(which, clock::unix_now()))?;
     let (name, serial, effect) = (&drone.name, &drone.serial, effect(config));

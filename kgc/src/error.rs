@@ -253,6 +253,11 @@ pub(crate) enum Error {
     /// The init file of a quorum, or what follows from it.
     #[error("quorum: {0}")]
     Quorum(String),
+    /// Something is for a KGC of a quorum, and no feature of this build has quorums.
+    #[error(
+        "{0} is for a KGC that is one of several, and this kgc was built without the feature `quorum`: build it with that"
+    )]
+    BuiltWithoutQuorum(String),
     /// This KGC is none of a quorum.
     #[error(
         "{0} does not belong to a quorum; set it up with `kgc quorum key` and `kgc quorum init`, or give --data-dir"
@@ -359,6 +364,7 @@ impl Error {
             | Self::Issuer(_) => Exit::BadState,
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Quorum(_)
+            | Self::BuiltWithoutQuorum(_)
             | Self::NoQuorum(_)
             | Self::NoTransportKey(_)
             | Self::NotInitialised(_)

@@ -1,10 +1,11 @@
 //! Features of this build, an entry each, and their interface.
 //!
 //! A feature is a module that nothing but this file names. It brings a subcommand, and authorities of one kind:
-//! their setup, their grants, and what makes their keys. The registry and the delivery of keys do not know it. One
-//! may bring the release of condition keys in place of authorities.
+//! their setup, their grants, and what makes their keys. The registry and the delivery of keys do not know it. In place
+//! of authorities one brings the release of condition keys, and one the quorum that a KGC may be one of.
 
 use std::fmt;
+use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
@@ -14,9 +15,12 @@ use quiver_service::secrets::ProtectionArgs;
 
 use crate::config::Config;
 use crate::error::Result;
+use crate::membership::Membership;
 
 /// The features.
 const FEATURES: &[&dyn ListedFeature] = &[
+    #[cfg(feature = "quorum")]
+    &crate::quorum::QuorumFeature,
     #[cfg(feature = "attributes")]
     &crate::attributes::AttributeFeature,
     #[cfg(feature = "admission")]
@@ -30,7 +34,10 @@ const FEATURES: &[&dyn ListedFeature] = &[
 pub(crate) type Release = crate::ibe::ConditionRelease;
 /// Release of condition keys, or none.
 #[cfg(not(feature = "conditions"))]
-pub(crate) type Release = Option<()>;
+pub(crate) type Release = ();
+
+/// Advice after a signal for a command that left nothing to go on with.
+pub(crate) const AGAIN: &str = "give the same command again";
 
 /// A feature of the KGC.
 pub(crate) trait KgcFeature: Sync {
@@ -63,6 +70,11 @@ pub(crate) trait KgcFeature: Sync {
     fn purpose(&self, _body: &[u8]) -> Option<Purpose> {
         None
     }
+
+    /// The quorum that this file makes a KGC one of; `None` if the feature has no quorums.
+    fn membership(&self, _path: &Path) -> Option<Result<Box<dyn Membership>>> {
+        None
+    }
 }
 
 /// A feature's subcommand with its arguments.
@@ -72,6 +84,11 @@ pub(crate) trait FeatureCommand: fmt::Debug {
     /// # Errors
     /// The errors of what it does.
     fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()>;
+
+    /// Advice on how to go on after a signal.
+    fn after_a_signal(&self) -> &'static str {
+        AGAIN
+    }
 }
 
 /// A [`KgcFeature`] whose subcommand has any type, for the list.
@@ -99,6 +116,9 @@ pub(crate) trait ListedFeature: Sync {
 
     /// See [`KgcFeature::purpose`].
     fn purpose(&self, body: &[u8]) -> Option<Purpose>;
+
+    /// See [`KgcFeature::membership`].
+    fn membership(&self, path: &Path) -> Option<Result<Box<dyn Membership>>>;
 }
 
 impl<F: KgcFeature> ListedFeature for F {
@@ -127,6 +147,10 @@ impl<F: KgcFeature> ListedFeature for F {
 
     fn purpose(&self, body: &[u8]) -> Option<Purpose> {
         KgcFeature::purpose(self, body)
+    }
+
+    fn membership(&self, path: &Path) -> Option<Result<Box<dyn Membership>>> {
+        KgcFeature::membership(self, path)
     }
 }
 
@@ -162,6 +186,11 @@ impl FeatureSubcommand {
     /// Carries it out.
     pub(crate) fn run(&self, config: &Config, protection: &ProtectionArgs) -> Result<()> {
         self.0.run(config, protection)
+    }
+
+    /// Advice on how to go on after a signal.
+    pub(crate) fn after_a_signal(&self) -> &'static str {
+        self.0.after_a_signal()
     }
 }
 

@@ -1,13 +1,14 @@
 //! `kgc ibe`: the master key of encryption to conditions, and when whose keys are released.
 //!
 //! `arguments` is its command line; `setup` makes a master key, whose share `master_share` keeps in a file,
-//! `quorum_share` makes a quorum's; `policy` and `list` are subcommands; `release` is what a running KGC does;
+//! `quorum_share` has a quorum's; `policy` and `list` are subcommands; `release` is what a running KGC does;
 //! `tables` are those of the registry.
 
 mod arguments;
 mod list;
 mod master_share;
 mod policy;
+#[cfg(feature = "quorum")]
 mod quorum_share;
 mod release;
 mod setup;
@@ -28,7 +29,7 @@ use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
 use crate::features::{FeatureCommand, KgcFeature};
-use crate::quorum::file::Pinned;
+use crate::membership;
 use crate::registry;
 use crate::store::Store;
 
@@ -51,7 +52,7 @@ impl FeatureCommand for IbeCommand {
         let deployment = config.deployment()?;
         let read = || registry::open(config);
         match self {
-            Self::Setup { .. } if Pinned::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
+            Self::Setup { .. } if membership::kept(&config.data_dir)?.is_some() => Err(Error::Terms(
                 "the KGCs of a quorum make the master key together with their own: nothing to set up".into(),
             )),
             Self::Setup { name } => registry::write(config, protection, |writer| {
@@ -108,22 +109,22 @@ fn refuse_all_but_missions(condition: &Condition) -> Result<()> {
 /// Approves a mission's condition, or withdraws that.
 fn release(config: &Config, store: &mut Store, condition: &Condition, approved: bool) -> Result<()> {
     let Some(revision) = store.set_ibe_approval(condition, approved, clock::unix_now())? else {
-        let word = match (approved, Pinned::kept(&config.data_dir)?) {
+        let word = match (approved, membership::kept(&config.data_dir)?) {
             (false, _) => "not approved".into(),
             (true, None) => "approved already".into(),
             (true, Some(quorum)) => format!(
                 "approved already at this KGC; it opens once {} of the quorum's KGCs have approved it",
-                quorum.parameters.threshold()
+                quorum.threshold()
             ),
         };
         terminal::line(&format!("{condition}: {word}"))?;
         return Ok(());
     };
     let effect = effect(config);
-    let others = match Pinned::kept(&config.data_dir)? {
+    let others = match membership::kept(&config.data_dir)? {
         Some(quorum) if approved => format!(
             "\napproved at this KGC; it opens once {} of the quorum's KGCs have approved it: run the same at the others",
-            quorum.parameters.threshold()
+            quorum.threshold()
         ),
         _ => String::new(),
     };

@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 use crate::cli::InitArgs;
 use crate::config::Config;
 use crate::error::Result;
+use crate::membership;
 use crate::operator;
-use crate::quorum;
 use crate::sealed::{self, KgcSecrets};
 use crate::service;
 use crate::store::{KeptKey, RegistryKey, Store};
@@ -44,7 +44,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &InitArgs)
     let all = [
         sealed::path_in(&config.data_dir),
         Store::path_in(&config.data_dir),
-        quorum::file::path_in(&config.data_dir),
+        membership::path_in(&config.data_dir),
         config.deployment_path(),
     ];
     if let Some(path) = all.into_iter().find(|path| path.exists()) {

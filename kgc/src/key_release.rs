@@ -1,157 +1,93 @@
-//! Seam to the feature that releases keys of conditions: what a KGC asks of it, alone or in a quorum.
+//! Seam to the feature that releases keys of conditions: what a KGC asks of it. A KGC of a quorum asks more of it, by an
+//! interface of the quorum's own.
 
 use std::convert::Infallible;
 
-use quiver_ainq::{Deployment, Ristretto255};
-use quiver_machine::MachinePart;
+use quiver_ainq::Ristretto255;
+use quiver_machine::{Either, MachinePart};
 
 use crate::changes::Secrets;
 use crate::config::Config;
 use crate::error::Result;
 use crate::event_log::EventLog;
 use crate::metrics::KgcMetrics;
-use crate::quorum::node::{IbeStatements, QuorumMember};
 use crate::store::Store;
 
-/// Release of condition keys, beside the delivery of attribute keys. A build without it has a part that is missing.
+/// Release of condition keys, beside the delivery of attribute keys. A build without it releases nothing.
 pub(crate) trait KeyRelease: MachinePart<Ristretto255> + Sized {
     /// Share of the master key, which opens for drones.
     type Share;
-    /// Statement about the master key, as the registry has it.
-    type Statement;
-    /// Place in the registry up to which its rows were handed over.
+    /// Place in the registry up to which its content was handed over.
     type Seen: Default;
 
-    /// Form of a quorum's statements about the master key, which its KGCs sign without an operator's approval.
-    const STATEMENTS: Option<IbeStatements>;
-
-    /// Reads what a KGC that is alone releases with. Policies and approvals come with [`KeyRelease::rows`].
+    /// Opens what a KGC that is alone releases with. The rest comes with [`KeyRelease::changes`], from the place that is
+    /// returned.
     ///
     /// # Errors
     /// The errors of the registry and of the file with the share.
-    fn open(config: &Config, secrets: &Secrets, store: &Store) -> Result<Self>;
-
-    /// Puts a quorum's KGC to work; without a share it has the quorum sign the statement anew.
-    ///
-    /// # Errors
-    /// The errors of the registry.
-    fn open_member(config: &Config, store: &Store, share: Option<Self::Share>) -> Result<Self>;
-
-    /// True if there is a share of a master key.
-    fn has_share(&self) -> bool;
+    fn open(config: &Config, secrets: &Secrets, store: &Store) -> Result<(Self, Self::Seen)>;
 
     /// Releases with this share from now on.
     fn hold(&mut self, share: Self::Share);
 
-    /// Commands for what the registry has beyond this place, which moves on.
-    ///
-    /// # Errors
-    /// The errors of the registry.
-    fn rows(store: &Store, seen: &mut Self::Seen) -> Result<Vec<Self::Command>>;
-
-    /// The share of a master key that was set up beside the running KGC.
+    /// Content of the registry beyond this place: commands, and the share of a master key that was set up beside the
+    /// running KGC. The place moves on unless there is an error.
     ///
     /// # Errors
     /// The errors of the registry and of the file with the share.
-    fn new_share(secrets: &Secrets, store: &Store) -> Result<Option<Self::Share>>;
+    fn changes(
+        secrets: &Secrets,
+        store: &Store,
+        seen: &mut Self::Seen,
+    ) -> Result<Vec<Either<Self::Command, Self::Share>>>;
 
-    /// Describes a command for the log.
-    fn describe(command: &Self::Command) -> String;
-
-    /// Describes a share that is taken up for the log.
-    fn describe_share(share: &Self::Share) -> String;
+    /// Describes a change for the log.
+    fn describe(change: Either<&Self::Command, &Self::Share>) -> String;
 
     /// Logs an event.
     fn log(log: &EventLog, event: Self::Event);
 
     /// Counts an event.
     fn count(metrics: &KgcMetrics, event: &Self::Event);
-
-    /// The newest statement about the quorum's master key that the registry has.
-    fn statement(store: &Store, deployment: &Deployment<Ristretto255>) -> Option<Self::Statement>;
-
-    /// The share of a quorum's KGC that this statement is about.
-    fn share(member: &QuorumMember, statement: Self::Statement) -> Option<Self::Share>;
-
-    /// The body that the quorum is to sign, unless the share in force is released with.
-    fn proposal(&self, member: &QuorumMember) -> Option<Vec<u8>>;
-
-    /// Releases with the share that the quorum has signed this statement about, if it is one, and the newest.
-    fn take_signed(&mut self, member: &QuorumMember, body: &[u8], signature: &[u8]);
-
-    /// Notes in the registry what the quorum has signed, if it is about the master key.
-    fn note_signed(store: &mut Store, member: &QuorumMember, body: &[u8], signature: &[u8]);
 }
 
 /// No release: what another build stored stays as it is, and is named.
-impl KeyRelease for Option<()> {
+impl KeyRelease for () {
     type Share = Infallible;
-    type Statement = Infallible;
     type Seen = ();
 
-    const STATEMENTS: Option<IbeStatements> = None;
-
-    fn open(_: &Config, _: &Secrets, store: &Store) -> Result<Self> {
-        name_absent(store)?;
-        Ok(None)
+    fn open(_: &Config, _: &Secrets, store: &Store) -> Result<((), ())> {
+        name_absent(store).map(|()| ((), ()))
     }
 
-    fn open_member(_: &Config, store: &Store, _: Option<Self::Share>) -> Result<Self> {
-        name_absent(store)?;
-        Ok(None)
-    }
-
-    fn has_share(&self) -> bool {
-        false
-    }
-
-    fn hold(&mut self, share: Self::Share) {
+    fn hold(&mut self, share: Infallible) {
         match share {}
     }
 
-    fn rows(_: &Store, (): &mut ()) -> Result<Vec<Self::Command>> {
+    fn changes(_: &Secrets, _: &Store, (): &mut ()) -> Result<Vec<Either<Infallible, Infallible>>> {
         Ok(Vec::new())
     }
 
-    fn new_share(_: &Secrets, _: &Store) -> Result<Option<Self::Share>> {
-        Ok(None)
+    fn describe(change: Either<&Infallible, &Infallible>) -> String {
+        match change {
+            Either::Left(never) | Either::Right(never) => match *never {},
+        }
     }
 
-    fn describe(command: &Self::Command) -> String {
-        match *command {}
-    }
-
-    fn describe_share(share: &Self::Share) -> String {
-        match *share {}
-    }
-
-    fn log(_: &EventLog, event: Self::Event) {
+    fn log(_: &EventLog, event: Infallible) {
         match event {}
     }
 
-    fn count(_: &KgcMetrics, event: &Self::Event) {
+    fn count(_: &KgcMetrics, event: &Infallible) {
         match *event {}
     }
-
-    fn statement(_: &Store, _: &Deployment<Ristretto255>) -> Option<Self::Statement> {
-        None
-    }
-
-    fn share(_: &QuorumMember, statement: Self::Statement) -> Option<Self::Share> {
-        match statement {}
-    }
-
-    fn proposal(&self, _: &QuorumMember) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn take_signed(&mut self, _: &QuorumMember, _: &[u8], _: &[u8]) {}
-
-    fn note_signed(_: &mut Store, _: &QuorumMember, _: &[u8], _: &[u8]) {}
 }
 
 /// Names in the log a master key of which this build releases nothing.
-fn name_absent(store: &Store) -> Result<()> {
+///
+/// # Errors
+/// The errors of the registry.
+pub(crate) fn name_absent(store: &Store) -> Result<()> {
     if let Some(why) = absent(store)? {
         tracing::error!("{why}");
     }
@@ -167,6 +103,10 @@ fn absent(store: &Store) -> Result<Option<String>> {
 
 #[cfg(test)]
 mod tests {
+    use quiver_ainq::{Deployment, MasterSecret, Name};
+    use quiver_service::secrets::Protection;
+    use quiver_service_testing::deployment::KEY;
+    use rand::rngs::OsRng;
     use rusqlite::Connection;
 
     use super::*;
@@ -185,10 +125,14 @@ mod tests {
         for part in ["master key orders", "built without"] {
             assert!(why.contains(part), "`{part}` is not in: {why}");
         }
-        let release =
-            <Option<()> as KeyRelease>::open_member(&Config::default(), &store, None).expect("open");
-        assert!(!release.has_share());
-        assert!(<Option<()> as KeyRelease>::rows(&store, &mut ()).expect("read").is_empty());
+        let master = MasterSecret::<Ristretto255>::generate(&mut OsRng).public();
+        let secrets = Secrets {
+            data_dir: directory.path().into(),
+            deployment: Deployment::new(Name::new("alps").expect("name"), master),
+            by: Protection::from_key_text(KEY.as_bytes(), "the test").expect("key").into(),
+        };
+        assert!(<() as KeyRelease>::open(&Config::default(), &secrets, &store).is_ok());
+        assert!(<() as KeyRelease>::changes(&secrets, &store, &mut ()).expect("read").is_empty());
         assert!(store.ibe_authority().expect("read").is_some());
     }
 }

@@ -73,7 +73,9 @@ impl Machine for KgcMachine {
             Input::Command(CommandLineChange::Authority(authority)) => {
                 return add_authority(&mut self.0, *authority);
             }
-            Input::Command(CommandLineChange::Share(share)) => return self.0.parts_mut().shares.hold(*share),
+            Input::Command(CommandLineChange::Share(share)) => {
+                return Release::hold(&mut self.0.parts_mut().shares, *share);
+            }
         };
         self.0.handle_input(now, input, rng);
     }

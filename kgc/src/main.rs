@@ -4,12 +4,12 @@
 //! `quiver-net`; `store` is the registry, which `registry` opens and has authenticated, `sealed` the encrypted file
 //! with the master secret, `authorities` the one with the attribute authorities' keys; `control` has the requests of
 //! the command line to a running KGC, `kgc_machine` how its machine takes up what was set up beside it, `signing` who
-//! signs statements about that; `audit_head` notes the end of the audit table; `event_log` names who did what; `quorum`
-//! is what a KGC does that is one of several; `metrics` is what is counted; `features` lists what can be left out,
-//! `key_release` is what the rest knows of one of them.
+//! signs statements about that; `audit_head` notes the end of the audit table; `event_log` names who did what;
+//! `metrics` is what is counted; `features` lists what can be left out, `key_release` and `membership` are what the rest
+//! knows of two of them.
 
 #![cfg_attr(
-    not(all(feature = "admission", feature = "attributes", feature = "conditions")),
+    not(all(feature = "admission", feature = "attributes", feature = "conditions", feature = "quorum")),
     allow(
         dead_code,
         reason = "registry, errors and arguments have what each feature needs; a build with all has no dead code"
@@ -39,8 +39,10 @@ mod in_use;
 mod init;
 mod key_release;
 mod kgc_machine;
+mod membership;
 mod metrics;
 mod operator;
+#[cfg(feature = "quorum")]
 mod quorum;
 mod registry;
 mod sealed;
@@ -57,9 +59,10 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::shutdown::{block_on, end_on_signal};
 use quiver_service::{exit, monitoring, terminal};
 
-use crate::cli::{Command, HELP, KgcDroneCommand, OperatorCommand, QuorumCommand, TokenCommand};
+use crate::cli::{Command, HELP, KgcDroneCommand, OperatorCommand, TokenCommand};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::features::AGAIN;
 
 fn main() -> ExitCode {
     exit::end(HELP.name, run(arguments::parse(&HELP)), Error::exit)
@@ -71,12 +74,10 @@ fn deployment(config: &Config) -> Result<String> {
 }
 
 /// Advice on how to go on after a signal.
-const fn after_a_signal(command: &Command) -> &'static str {
+fn after_a_signal(command: &Command) -> &'static str {
     match command {
-        Command::Quorum(QuorumCommand::Refresh(_) | QuorumCommand::Repair(_)) => {
-            "the running KGC goes on with it: see `kgc quorum status`"
-        }
-        _ => "give the same command again",
+        Command::Feature(command) => command.after_a_signal(),
+        _ => AGAIN,
     }
 }
 
@@ -116,7 +117,6 @@ fn run(cli: CommandLine<Command>) -> Result<()> {
             &which,
             not_after.map(|not_after| (not_after, !edge)),
         ),
-        Command::Quorum(command) => quorum::run(&config, &cli.common.protection, command),
         Command::Feature(command) => command.run(&config, &cli.common.protection),
     }
 }

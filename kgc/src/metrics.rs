@@ -5,14 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use quiver_ainq::{KgcId, Purpose, UnixTime};
+use quiver_ainq::{KgcId, UnixTime};
 use quiver_delivery::attributes::IssuerEvent;
 use quiver_delivery::kgc::DeliveryEvent;
 use quiver_enrolment::{KgcEvent, RevocationUsage};
 use quiver_machine::{CLOCK_TOLERANCE, Either, Machine};
-use quiver_message::quorum::SignRefusalReason;
 use quiver_net::Handle;
-use quiver_quorum_node::QuorumEvent;
 use quiver_service::clock;
 use quiver_service::monitoring::node::{self, Refusals};
 use quiver_service::monitoring::{Monitor, MonitorPlace, Readiness, number, register};
@@ -128,16 +126,8 @@ impl KgcMetrics {
         }
     }
 
-    /// Notes what others think of this machine's clock, which dates what it wants signed.
-    pub(crate) fn compare_clocks(&self, event: &QuorumEvent) {
-        let refusing = match event {
-            QuorumEvent::NotSigned { purpose: Purpose::Revocation, unwilling, .. } => {
-                let of_another_time = unwilling.iter().filter(|(_, why)| *why == SignRefusalReason::Times);
-                of_another_time.map(|(kgc, _)| *kgc).collect()
-            }
-            QuorumEvent::RevocationList { .. } => Vec::new(),
-            _ => return,
-        };
+    /// Notes the KGCs that doubt this machine's clock, which dates what it wants signed.
+    pub(crate) fn set_other_clocks(&self, refusing: Vec<KgcId>) {
         *self.other_clocks() = refusing;
     }
 
@@ -254,28 +244,5 @@ mod tests {
             matches!(&told[..], [reason] if reason.contains("signed at 2026-01-31T13:00:00Z") && reason.contains("clock says 2026-01-31T12:00:00Z")),
             "{told:?}"
         );
-    }
-
-    #[test]
-    fn clock_is_doubted_when_most_others_do_and_until_a_list_is_signed() {
-        let metrics = KgcMetrics::default();
-        metrics.quorum_members.set(5);
-        let not_signed = |unwilling: &[(KgcId, SignRefusalReason)]| QuorumEvent::NotSigned {
-            purpose: Purpose::Revocation,
-            willing: vec![1],
-            unwilling: unwilling.to_vec(),
-            silent: vec![],
-        };
-        let times = SignRefusalReason::Times;
-        metrics.compare_clocks(&not_signed(&[(2, times), (3, times), (4, SignRefusalReason::Busy)]));
-        assert_eq!(reasons(&metrics, None), Vec::<String>::new());
-        metrics.compare_clocks(&not_signed(&[(2, times), (3, times), (5, times)]));
-        let told = reasons(&metrics, None);
-        assert!(
-            matches!(&told[..], [reason] if reason.contains("KGC 2, 3, 5 sign no revocation list")),
-            "{told:?}"
-        );
-        metrics.compare_clocks(&QuorumEvent::RevocationList { number: 7 });
-        assert_eq!(reasons(&metrics, None), Vec::<String>::new());
     }
 }

@@ -18,9 +18,8 @@ use crate::config::Config;
 use crate::control::{KgcRequest, ask_if_running};
 use crate::error::{Error, Result};
 use crate::in_use::when_free;
-use crate::quorum::file::Pinned;
-use crate::quorum::sealed::QuorumState;
-use crate::sealed::{KgcSecrets, MasterFile};
+use crate::membership;
+use crate::sealed::KgcSecrets;
 use crate::store::{
     AuditLine, AuthenticatedLine, Authenticator, Findings, KeptKey, NextLine, Position, RegistryKey, Store,
 };
@@ -35,7 +34,7 @@ const ACCEPTED_SHOWN: usize = 100;
 
 /// The owner of the registry in the data directory.
 fn fingerprint(config: &Config) -> Result<[u8; 32]> {
-    if let Some(quorum) = Pinned::kept(&config.data_dir)? {
+    if let Some(quorum) = membership::kept(&config.data_dir)? {
         return Ok(quorum.seat());
     }
     Ok(config.deployment()?.fingerprint())
@@ -52,7 +51,7 @@ pub(crate) fn open(config: &Config) -> Result<Store> {
 /// [`Error::ForeignRegistry`] if it is not.
 pub(crate) fn open_of(config: &Config, deployment: &Deployment<Ristretto255>) -> Result<Store> {
     let fingerprint = deployment.fingerprint();
-    let Some(quorum) = Pinned::kept(&config.data_dir)? else {
+    let Some(quorum) = membership::kept(&config.data_dir)? else {
         return Store::open(&config.data_dir, &fingerprint);
     };
     // A quorum's registry is older than its key: the deployment file beside it has the key.
@@ -65,64 +64,45 @@ pub(crate) fn open_of(config: &Config, deployment: &Deployment<Ristretto255>) ->
 }
 
 /// The open, locked file with the registry's key.
-pub(crate) enum RegistryKeyFile {
-    /// Secrets of a single KGC.
-    Single(Box<(KgcSecrets, MasterFile)>),
-    /// Secrets of a KGC of a quorum.
-    Quorum(Box<QuorumState>),
+pub(crate) struct RegistryKeyFile {
+    file: Box<dyn HeadFile>,
+    /// The master secret, if this KGC has all of it.
+    master: Option<MasterSecret<Ristretto255>>,
 }
 
 impl RegistryKeyFile {
     /// Opens it.
     pub(crate) fn open(config: &Config, by: &Protection) -> Result<Self> {
-        if let Some(kept) = Pinned::kept(&config.data_dir)? {
-            return Ok(Self::Quorum(Box::new(QuorumState::open(&config.data_dir, &kept, by)?.0)));
+        if let Some(quorum) = membership::kept(&config.data_dir)? {
+            return Ok(Self { file: quorum.open_key_file(&config.data_dir, by)?, master: None });
         }
         let deployment = config.deployment()?;
-        Ok(Self::Single(Box::new(KgcSecrets::open(&config.data_dir, &deployment, by)?)))
-    }
-
-    fn verify(&mut self, data_dir: &Path, fingerprint: &[u8; 32]) -> Result<Verified> {
-        match self {
-            Self::Single(open) => verify(data_dir, fingerprint, &mut open.1),
-            Self::Quorum(open) => verify(data_dir, fingerprint, open.as_mut()),
-        }
+        let (secrets, file) = KgcSecrets::open(&config.data_dir, &deployment, by)?;
+        Ok(Self { file: Box::new(file), master: Some(secrets.master) })
     }
 
     /// The head that is noted, if one is, and what the KGC did not write.
     pub(crate) fn check(&mut self, config: &Config) -> Result<(Option<AuditHead>, Findings)> {
-        let (data_dir, fingerprint) = (&config.data_dir, fingerprint(config)?);
-        match self {
-            Self::Single(open) => check(data_dir, &fingerprint, &mut open.1),
-            Self::Quorum(open) => check(data_dir, &fingerprint, open.as_mut()),
-        }
+        let (store, key) = open_settled(&config.data_dir, &fingerprint(config)?, &mut *self.file)?;
+        Ok((self.file.noted(), findings(&store, &key)?))
     }
 
     /// Takes the audit table as it is although its end is missing, and records that.
     pub(crate) fn accept_head(&mut self, config: &Config) -> Result<()> {
         let (data_dir, fingerprint) = (&config.data_dir, fingerprint(config)?);
-        match self {
-            Self::Single(open) => accept_head(data_dir, &fingerprint, &mut open.1),
-            Self::Quorum(open) => accept_head(data_dir, &fingerprint, open.as_mut()),
-        }
+        let key = settle(data_dir, &fingerprint, &mut *self.file)?;
+        let mut store = Store::open(data_dir, &fingerprint)?.authenticated_by(Authenticator::Key(key));
+        audit_head::accept(&mut store, &mut *self.file, clock::unix_now())
     }
 
     /// Authenticates the rows that there are, although they are not those that the KGC wrote, and records that.
     /// Returns what was found.
     pub(crate) fn accept_rows(&mut self, config: &Config) -> Result<Findings> {
-        let (data_dir, fingerprint) = (&config.data_dir, fingerprint(config)?);
-        match self {
-            Self::Single(open) => accept_rows(data_dir, &fingerprint, &mut open.1),
-            Self::Quorum(open) => accept_rows(data_dir, &fingerprint, open.as_mut()),
-        }
+        accept_rows(&config.data_dir, &fingerprint(config)?, &mut *self.file)
     }
 
     fn note(&mut self, head: AuditHead) -> Result<()> {
-        match self {
-            Self::Single(open) if open.1.noted() != Some(head) => open.1.note(head),
-            Self::Quorum(open) if open.noted() != Some(head) => open.note(head),
-            _ => Ok(()),
-        }
+        if self.file.noted() == Some(head) { Ok(()) } else { self.file.note(head) }
     }
 }
 
@@ -152,10 +132,7 @@ impl DerefMut for RegistryWriter {
 impl RegistryWriter {
     /// The master secret of a single KGC that does not run.
     pub(crate) fn master(&self) -> Option<&MasterSecret<Ristretto255>> {
-        match &self.held {
-            Some(RegistryKeyFile::Single(open)) => Some(&open.0.master),
-            Some(RegistryKeyFile::Quorum(_)) | None => None,
-        }
+        self.held.as_ref()?.master.as_ref()
     }
 
     /// The passphrase or key, which is asked for no more than once.
@@ -181,7 +158,7 @@ impl RegistryWriter {
                 None => Rc::clone(by.insert(Rc::new(protection.obtain(false)?))),
             };
             let mut held = RegistryKeyFile::open(config, &given)?;
-            let Verified { store, .. } = held.verify(&config.data_dir, &fingerprint)?;
+            let Verified { store, .. } = verify(&config.data_dir, &fingerprint, &mut *held.file)?;
             Ok(Self { store, held: Some(held), by: Some(given) })
         };
         // Another command changes something, or a KGC starts.
@@ -249,35 +226,26 @@ pub(crate) struct Verified {
 ///
 /// # Errors
 /// [`Error::AuditCut`], [`Error::OtherRegistry`], [`Error::ForeignRows`], and those of reading it.
-pub(crate) fn verify<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) -> Result<Verified> {
+pub(crate) fn verify(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> Result<Verified> {
     let (store, key) = open_settled(data_dir, fingerprint, file)?;
-    audit_head::check::<F>(&store, file.noted())?;
+    audit_head::check(&store, file.noted(), file.name())?;
     let mut position = Position::default();
     store.check_rows(&key, &mut position)?;
     Ok(Verified { store, key, position })
 }
 
 /// Opens a registry to change it, after bringing one of an earlier build up to date if its end is not missing.
-fn open_settled<F: HeadFile>(
+fn open_settled(
     data_dir: &Path,
     fingerprint: &[u8; 32],
-    file: &mut F,
+    file: &mut dyn HeadFile,
 ) -> Result<(Store, RegistryKey)> {
     if file.registry_key().is_none_or(|kept| !kept.settled) {
-        audit_head::check::<F>(&Store::open_of_any_build(data_dir, fingerprint)?, file.noted())?;
+        audit_head::check(&Store::open_of_any_build(data_dir, fingerprint)?, file.noted(), file.name())?;
     }
     let key = settle(data_dir, fingerprint, file)?;
     let store = Store::open(data_dir, fingerprint)?.authenticated_by(Authenticator::Key(key.clone()));
     Ok((store, key))
-}
-
-fn check<F: HeadFile>(
-    data_dir: &Path,
-    fingerprint: &[u8; 32],
-    file: &mut F,
-) -> Result<(Option<AuditHead>, Findings)> {
-    let (store, key) = open_settled(data_dir, fingerprint, file)?;
-    Ok((file.noted(), findings(&store, &key)?))
 }
 
 /// Differences of a registry from what the holder of the key wrote.
@@ -289,24 +257,18 @@ fn findings(store: &Store, key: &RegistryKey) -> Result<Findings> {
     }
 }
 
-fn accept_head<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) -> Result<()> {
-    let key = settle(data_dir, fingerprint, file)?;
-    let mut store = Store::open(data_dir, fingerprint)?.authenticated_by(Authenticator::Key(key));
-    audit_head::accept(&mut store, file, clock::unix_now())
-}
-
 /// The key of a registry. If the file has none that is settled, the registry is of an earlier build, and is
 /// authenticated as it is. That happens once, because the file then says that it has happened; a crash on the way
 /// is made up for by the next start.
-fn settle<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) -> Result<RegistryKey> {
+fn settle(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> Result<RegistryKey> {
     let is_earlier = Store::is_earlier(data_dir, fingerprint)?;
     let key = match file.registry_key() {
         Some(KeptKey { settled: true, .. }) if is_earlier => {
-            return Err(Error::OtherRegistry { file: F::NAME });
+            return Err(Error::OtherRegistry { file: file.name() });
         }
         Some(KeptKey { key, settled: true }) => return Ok(key.clone()),
         Some(KeptKey { key, settled: false }) => key.clone(),
-        None if !is_earlier => return Err(Error::OtherRegistry { file: F::NAME }),
+        None if !is_earlier => return Err(Error::OtherRegistry { file: file.name() }),
         None => RegistryKey::random(),
     };
     if file.registry_key().is_none() {
@@ -321,7 +283,7 @@ fn settle<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) ->
         "the registry is of an earlier build, which did not authenticate its rows: they were authenticated now as they \
          were found. Look through `kgc abe list`, `kgc abke list`, `kgc ibe list`, `kgc drone list` and `kgc token list`, \
          and erase copies of {} from before this start: with one, this could be repeated",
-        F::NAME
+        file.name()
     );
     Ok(key)
 }
@@ -371,7 +333,7 @@ impl Registrar {
     }
 }
 
-fn accept_rows<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut F) -> Result<Findings> {
+fn accept_rows(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> Result<Findings> {
     let key = match file.registry_key() {
         Some(kept) => kept.key.clone(),
         None => RegistryKey::random(),
@@ -387,7 +349,8 @@ fn accept_rows<F: HeadFile>(data_dir: &Path, fingerprint: &[u8; 32], file: &mut 
         store.authenticate_all("rows accepted", &findings.text(ACCEPTED_SHOWN))?;
     }
     // A table whose end is missing is accepted separately.
-    if let (Ok(()), Some(head)) = (audit_head::check::<F>(&store, file.noted()), store.audit_head()?) {
+    if let (Ok(()), Some(head)) = (audit_head::check(&store, file.noted(), file.name()), store.audit_head()?)
+    {
         file.note(head)?;
     }
     Ok(findings)

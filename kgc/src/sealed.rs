@@ -131,6 +131,9 @@ fn newest(records: &Records, kind: u8) -> Option<&[u8]> {
 }
 
 impl MasterFile {
+    /// Name of the file.
+    pub(crate) const NAME: &'static str = "master.state";
+
     /// Replaces the whole file: of a journal, whoever can write the disk could take the newest records away.
     fn supersede(&mut self, kind: u8, bytes: &[u8]) -> Result<()> {
         let mut records = self.file.records()?;
@@ -141,7 +144,9 @@ impl MasterFile {
 }
 
 impl HeadFile for MasterFile {
-    const NAME: &'static str = "master.state";
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
 
     fn noted(&self) -> Option<AuditHead> {
         self.head

@@ -33,9 +33,8 @@ use crate::event_log::EventLog;
 use crate::features::Release;
 use crate::key_release::KeyRelease;
 use crate::kgc_machine::{KgcMachine, ServingEvent, ServingKgc, ServingRecord};
+use crate::membership;
 use crate::metrics::{self, KgcMetrics};
-use crate::quorum;
-use crate::quorum::file::Pinned;
 use crate::registry::{self, Registrar};
 use crate::sealed::{self, KgcSecrets};
 use crate::store::{Authenticator, Store};
@@ -46,8 +45,8 @@ pub(crate) const PEERS: usize = 4096;
 /// Serves until SIGTERM or SIGINT.
 pub(crate) async fn run(config: Config, protection: ProtectionArgs) -> Result<()> {
     refuse_long_path(&config.data_dir)?;
-    if let Some(kept) = Pinned::kept(&config.data_dir)? {
-        return quorum::service::serve(&config, &protection, &kept).await;
+    if let Some(quorum) = membership::kept(&config.data_dir)? {
+        return quorum.serve(&config, &protection).await;
     }
     // Before it asks for a passphrase or warns of addresses.
     if !sealed::path_in(&config.data_dir).exists() {
@@ -80,10 +79,10 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     let grants = store.newest_grants()?;
     let secrets =
         Secrets { data_dir: config.data_dir.clone(), deployment: deployment.clone(), by: by.into() };
-    let shares = Release::open(config, &secrets, &store)?;
+    let (shares, released) = Release::open(config, &secrets, &store)?;
     let newest = grants.last().map_or(0, |grant| grant.revision);
     let (keys, authorities) = attribute_server(config, &secrets, &store, grants)?;
-    let mut changes = Changes::since(verified, secrets, authorities, shares.has_share(), newest);
+    let mut changes = Changes::since(verified, secrets, authorities, released, newest);
     let kgc = Kgc::new(
         KgcConfig {
             deployment: deployment.clone(),

@@ -11,8 +11,7 @@ use rand::rngs::OsRng;
 use crate::config::Config;
 use crate::control::{KgcRequest, ask_if_running};
 use crate::error::{Error, Result};
-use crate::quorum;
-use crate::quorum::file::Pinned;
+use crate::membership;
 use crate::registry::RegistryWriter;
 use crate::sealed;
 
@@ -43,10 +42,8 @@ impl RegistrySigner<'_> {
         body: &[u8],
     ) -> Result<StatementSignature<Ristretto255>> {
         let Self { config, deployment, by, wait } = self;
-        if let Some(pinned) = Pinned::kept(&config.data_dir)? {
-            quorum::sealed::refuse_wrong_key(&config.data_dir, &pinned, by)?;
-            let signature = quorum::commands::sign(config, body, *wait)?;
-            return Ok(StatementSignature::decode(&signature)?);
+        if let Some(quorum) = membership::kept(&config.data_dir)? {
+            return Ok(StatementSignature::decode(&quorum.sign(config, by, body, *wait)?)?);
         }
         if let Some(master) = writer.master() {
             return Ok(master.sign(deployment, purpose, body, &mut OsRng));

@@ -5,17 +5,50 @@
 //! what they made themselves. Once signed, it is in the registry, and good until the next refresh, also after
 //! restarts; the share is in `quorum.state` alone.
 
-use quiver_ainq::{AuthorityStatement, KgcId, Ristretto255, SignedAuthority, StatementSignature};
+use quiver_ainq::{KgcId, Ristretto255};
 use quiver_ibe::{MasterPublicKey, MasterShare, PublicShares as IbeShares};
-use quiver_key_release::{Holding, ReleaseAuthority, ReleaseParameters, SCHEME};
+use quiver_key_release::{Holding, ReleaseAuthority, ReleaseParameters, SCHEME, ShareServer};
 use quiver_pairing::{G1, Group};
 use quiver_quorum::PublicShares;
-use quiver_quorum_node::{Ibe, ibe_name};
+use quiver_quorum_node::{Ibe, IbeStatements, ibe_name};
+use quiver_service::clock;
 
-use crate::quorum::node::{IbeStatements, QuorumMember};
+use super::release::{ReleaseRevisions, server};
+use super::setup::first_patterns;
+use crate::config::Config;
+use crate::error::Result;
+use crate::quorum::node::QuorumMember;
+use crate::quorum::release::QuorumRelease;
+use crate::store::Store;
 
-/// Form of the statement.
-pub(crate) const STATEMENTS: IbeStatements = IbeStatements { scheme: SCHEME, parameters };
+impl QuorumRelease for ShareServer<Ristretto255> {
+    const STATEMENTS: Option<IbeStatements> = Some(IbeStatements { scheme: SCHEME, parameters });
+
+    fn open_member(config: &Config, _: &Store) -> Result<(Self, ReleaseRevisions)> {
+        Ok((server(config, None), ReleaseRevisions { share: true, ..ReleaseRevisions::default() }))
+    }
+
+    fn proposal(&self, member: &QuorumMember) -> Option<Vec<u8>> {
+        let held = self.issuer().holding().map(|holding| holding.authority().version());
+        if held == version(member) { None } else { proposal(member) }
+    }
+
+    fn take_signed(&mut self, member: &QuorumMember, statement: &[u8]) {
+        let authority = authority(member, statement);
+        let current = authority.filter(|signed| Some(signed.version()) == version(member));
+        if let Some(share) = current.and_then(|authority| holding(member, authority)) {
+            self.issuer_mut().hold(share);
+        }
+    }
+
+    fn note_signed(store: &mut Store, member: &QuorumMember, statement: &[u8]) {
+        let Some(authority) = authority(member, statement) else { return };
+        match tokio::task::block_in_place(|| note(store, &authority)) {
+            Ok(()) => tracing::info!(version = authority.version(), "key shares are released"),
+            Err(error) => tracing::error!(%error, "the statement about the master key could not be noted"),
+        }
+    }
+}
 
 /// The parameters of the statement, which every KGC makes out of its own result; empty, which no member
 /// signs, if these are no shares.
@@ -33,12 +66,12 @@ fn converted(public: &PublicShares<Ibe>) -> Option<ReleaseParameters> {
 }
 
 /// Version of a statement about the shares in force; `None` before there are any.
-pub(crate) fn version(node: &QuorumMember) -> Option<u32> {
+fn version(node: &QuorumMember) -> Option<u32> {
     node.keys()?.ibe().public().version().checked_add(1)
 }
 
 /// The body of the statement about the shares in force, for this KGC to propose.
-pub(crate) fn proposal(node: &QuorumMember) -> Option<Vec<u8>> {
+fn proposal(node: &QuorumMember) -> Option<Vec<u8>> {
     let (deployment, keys) = (node.deployment()?, node.keys()?);
     let name = ibe_name(keys.ibe().share().kgc())?;
     let statement = converted(keys.ibe().public())?.statement(deployment, name).ok()?;
@@ -46,25 +79,30 @@ pub(crate) fn proposal(node: &QuorumMember) -> Option<Vec<u8>> {
 }
 
 /// The statement that the quorum has signed, if it is about a key of encryption to conditions.
-pub(crate) fn signed(
-    node: &QuorumMember,
-    body: &[u8],
-    signature: &[u8],
-) -> Option<ReleaseAuthority<Ristretto255>> {
-    let statement = AuthorityStatement::<Ristretto255>::decode(body).ok()?;
-    let signed = SignedAuthority::new(statement, StatementSignature::decode(signature).ok()?).ok()?;
-    ReleaseAuthority::decode(node.deployment()?, &signed.encode()).ok()
+fn authority(node: &QuorumMember, statement: &[u8]) -> Option<ReleaseAuthority<Ristretto255>> {
+    ReleaseAuthority::decode(node.deployment()?, statement).ok()
 }
 
 /// Share of this KGC, with the statement about it.
-pub(crate) fn holding(
-    node: &QuorumMember,
-    authority: ReleaseAuthority<Ristretto255>,
-) -> Option<Holding<Ristretto255>> {
+fn holding(node: &QuorumMember, authority: ReleaseAuthority<Ristretto255>) -> Option<Holding<Ristretto255>> {
     let share = node.keys()?.ibe().share();
     // Little-endian there, big-endian here.
     let mut scalar = share.expose();
     scalar.reverse();
     let kgc: KgcId = share.kgc();
     Holding::new(authority, MasterShare::from_scalar_bytes(kgc, &scalar).ok()?).ok()
+}
+
+/// Stores the data for `kgc ibe list`, and the initial policies.
+fn note(store: &mut Store, authority: &ReleaseAuthority<Ristretto255>) -> Result<()> {
+    let known = store.ibe_authority()?;
+    if known.as_ref().is_some_and(|known| known.version >= authority.version()) {
+        return Ok(());
+    }
+    let mut patterns = if known.is_none() { first_patterns() } else { Vec::new() };
+    // Policies that the operator set before there was a key stay.
+    let said = store.ibe_policy_rows()?;
+    patterns.retain(|pattern| said.iter().all(|row| row.pattern != pattern.as_str()));
+    // The share is in `quorum.state`.
+    store.record_ibe_authority(authority, &patterns, clock::unix_now(), || Ok(()))
 }

@@ -4,62 +4,63 @@ use std::time::Duration;
 
 use humantime::format_duration;
 use quiver_quorum_node::approval;
-use quiver_service::control::call;
+use quiver_service::control::{TimeLimit, call};
 use quiver_service::{private_file, terminal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::control::CommandOutcome;
-use super::file::{self, Pinned};
+use super::arguments::{ApproveArgs, QuorumCommand, WaitArgs};
+use super::control::{CommandOutcome, QuorumRequest};
+use super::file::Pinned;
 use super::status::KgcStatus;
-use crate::cli::{ApproveArgs, QuorumCommand, WaitArgs};
 use crate::config::Config;
 use crate::control::KgcRequest;
 use crate::error::{Error, Result};
+use crate::membership;
 
 /// Time between two looks at what a command waits for.
 const REPORT: Duration = Duration::from_secs(1);
 
 /// Runs a subcommand that needs the running service.
-pub(crate) async fn run(config: &Config, command: QuorumCommand) -> Result<()> {
-    if !private_file::exists(&file::path_in(&config.data_dir))? {
+pub(crate) async fn run(config: &Config, command: &QuorumCommand) -> Result<()> {
+    if !private_file::exists(&membership::path_in(&config.data_dir))? {
         return Err(Error::NoQuorum(config.data_dir.clone()));
     }
     match command {
-        QuorumCommand::Status { json } => status(config, json).await,
+        QuorumCommand::Status { json } => status(config, *json).await,
         QuorumCommand::Refresh(args) => {
-            let request = KgcRequest::Refresh { wait: args.wait.as_secs() };
+            let request = QuorumRequest::Refresh { wait: args.wait.as_secs() };
             let outcome = ask_and_report(config, &request, KgcStatus::doing).await?;
-            finish(config, &args, outcome, "refreshed", "the refresh continues; `kgc quorum abandon` ends it")
+            finish(config, args, outcome, "refreshed", "the refresh continues; `kgc quorum abandon` ends it")
                 .await
         }
         QuorumCommand::Repair(args) => {
-            let request = KgcRequest::Repair { wait: args.wait.as_secs() };
+            let request = QuorumRequest::Repair { wait: args.wait.as_secs() };
             let outcome = ask_and_report(config, &request, KgcStatus::doing).await?;
             let goes_on = approve_hint(config)?;
-            finish(config, &args, outcome, "repaired", &goes_on).await
+            finish(config, args, outcome, "repaired", &goes_on).await
         }
-        QuorumCommand::Approve(args) => approve(config, &args).await,
+        QuorumCommand::Approve(args) => approve(config, args).await,
         QuorumCommand::Abandon => {
-            ask::<()>(config, &KgcRequest::Abandon).await?;
+            ask::<()>(config, &QuorumRequest::Abandon).await?;
             print_line("abandoned; this KGC keeps the shares it has")
         }
         QuorumCommand::Adopt => {
-            ask::<()>(config, &KgcRequest::Adopt).await?;
+            ask::<()>(config, &QuorumRequest::Adopt).await?;
             print_line("the new shares are in force here, the old ones erased")
         }
         QuorumCommand::Key(_) | QuorumCommand::Init(_) | QuorumCommand::Found(_) => Ok(()),
     }
 }
 
-async fn ask<A: DeserializeOwned>(config: &Config, request: &KgcRequest) -> Result<A> {
+async fn ask<A: DeserializeOwned>(config: &Config, request: &(impl Serialize + TimeLimit)) -> Result<A> {
     Ok(call(&config.data_dir, "kgc", "serve", request).await?)
 }
 
 /// Asks, and logs what is waited for, by the service's state, as often as it changes.
 async fn ask_and_report<A: DeserializeOwned>(
     config: &Config,
-    request: &KgcRequest,
+    request: &(impl Serialize + TimeLimit),
     waits: impl Fn(&KgcStatus) -> String,
 ) -> Result<A> {
     let (answer, mut reported) = (ask(config, request), String::new());
@@ -70,7 +71,7 @@ async fn ask_and_report<A: DeserializeOwned>(
             () = tokio::time::sleep(REPORT) => {}
         }
         // A caller that asks for it alone gets an error, if there is one.
-        if let Ok(status) = ask::<KgcStatus>(config, &KgcRequest::Status).await {
+        if let Ok(status) = ask::<KgcStatus>(config, &QuorumRequest::Status).await {
             let waited_for = waits(&status);
             if waited_for != reported {
                 tracing::info!("{waited_for}");
@@ -89,7 +90,7 @@ fn print(value: &impl Serialize) -> Result<()> {
 }
 
 async fn status(config: &Config, json: bool) -> Result<()> {
-    let status: KgcStatus = ask(config, &KgcRequest::Status).await?;
+    let status: KgcStatus = ask(config, &QuorumRequest::Status).await?;
     if json { print(&status) } else { print_line(&status.text()) }
 }
 
@@ -110,7 +111,7 @@ async fn finish(
             "{done}: shares of version {version} are in force here, older ones are erased"
         )),
         CommandOutcome::Pending => {
-            let status: KgcStatus = ask(config, &KgcRequest::Status).await?;
+            let status: KgcStatus = ask(config, &QuorumRequest::Status).await?;
             let waits = match &status.ceremony {
                 Some(ceremony) => status.waits(ceremony),
                 None => "waiting for the other KGCs".into(),
@@ -131,17 +132,17 @@ fn approve_hint(config: &Config) -> Result<String> {
 async fn approve(config: &Config, args: &ApproveArgs) -> Result<()> {
     match (&args.digest, args.repair, args.withdraw) {
         (_, Some(kgc), _) => {
-            ask::<()>(config, &KgcRequest::HelpRepair { kgc }).await?;
+            ask::<()>(config, &QuorumRequest::HelpRepair { kgc }).await?;
             print_line(&format!(
                 "this KGC helps KGC {kgc} to repair its shares, once, if that asks within an hour"
             ))
         }
         (Some(digest), None, false) => {
-            ask::<()>(config, &KgcRequest::Approve { digest: digest.clone() }).await?;
+            ask::<()>(config, &QuorumRequest::Approve { digest: digest.clone() }).await?;
             print_line("approved: this KGC signs it when it is proposed")
         }
         (Some(digest), None, true) => {
-            ask::<()>(config, &KgcRequest::Withdraw { digest: digest.clone() }).await?;
+            ask::<()>(config, &QuorumRequest::Withdraw { digest: digest.clone() }).await?;
             print_line("withdrawn: this KGC no longer signs it")
         }
         // The command line requires one of the two.
@@ -160,8 +161,9 @@ pub(crate) fn sign(config: &Config, body: &[u8], wait: Duration) -> Result<Vec<u
     ))?;
     let request = KgcRequest::Propose { body: hex::encode(body), wait: wait.as_secs() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let asked = ask_and_report::<Option<String>>(config, &request, KgcStatus::approving);
-    match runtime.block_on(asked)? {
+    let asked = ask_and_report(config, &request, KgcStatus::approving);
+    let signed: Option<String> = runtime.block_on(asked)?;
+    match signed {
         Some(signature) => hex::decode(signature).map_err(|error| Error::Quorum(error.to_string())),
         None => Err(Error::TimedOut(format!(
             "not enough KGCs approved it in {}; nothing was set up: run it again",

@@ -8,7 +8,7 @@ use quiver_ainq::KgcId;
 use quiver_message::quorum::CeremonyKind;
 use quiver_net::Handle;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent};
-use quiver_service::control::Call;
+use quiver_service::control::{Call, TimeLimit, USUAL_TIME};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc};
@@ -25,6 +25,58 @@ use crate::control::{
     KgcRequest, RevocationProgress, authenticate, check_registry, noted_head, read_serial, take_changes,
 };
 use crate::registry::Registrar;
+
+/// Request to a running KGC of a quorum, beside those to every KGC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum QuorumRequest {
+    /// Query of the whole state.
+    Status,
+    /// Make new shares, and wait.
+    Refresh { wait: u64 },
+    /// Ask the others for the shares that are lost, and wait.
+    Repair { wait: u64 },
+    /// Help this KGC to its shares.
+    HelpRepair { kgc: KgcId },
+    /// Sign the statement with this digest (hex) if it is proposed.
+    Approve { digest: String },
+    /// Do not.
+    Withdraw { digest: String },
+    /// Leave a ceremony.
+    Abandon,
+    /// Go on although not all have confirmed.
+    Adopt,
+}
+
+impl TimeLimit for QuorumRequest {
+    fn time_limit(&self) -> Duration {
+        match self {
+            Self::Refresh { wait } | Self::Repair { wait } => {
+                Duration::from_secs(*wait).saturating_add(USUAL_TIME)
+            }
+            _ => USUAL_TIME,
+        }
+    }
+}
+
+/// Request that a KGC of a quorum answers.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum MemberRequest {
+    /// One to every KGC.
+    Kgc(KgcRequest),
+    /// One to a KGC of a quorum.
+    Quorum(QuorumRequest),
+}
+
+impl TimeLimit for MemberRequest {
+    fn time_limit(&self) -> Duration {
+        match self {
+            Self::Kgc(request) => request.time_limit(),
+            Self::Quorum(request) => request.time_limit(),
+        }
+    }
+}
 
 /// Event that the machine reports to waiting requests.
 #[derive(Clone, Debug)]
@@ -64,7 +116,7 @@ pub(crate) struct ControlServer {
 type QuorumAnswer = Result<Value, String>;
 
 /// Answers requests until the service ends.
-pub(crate) async fn answer(mut calls: mpsc::Receiver<Call<KgcRequest>>, server: ControlServer) {
+pub(crate) async fn answer(mut calls: mpsc::Receiver<Call<MemberRequest>>, server: ControlServer) {
     while let Some(Call { request, answer }) = calls.recv().await {
         let server = server.clone();
         // Some wait for the other KGCs.
@@ -75,12 +127,19 @@ pub(crate) async fn answer(mut calls: mpsc::Receiver<Call<KgcRequest>>, server: 
 }
 
 impl ControlServer {
-    async fn answer(&self, request: KgcRequest) -> QuorumAnswer {
+    async fn answer(&self, request: MemberRequest) -> QuorumAnswer {
+        match request {
+            MemberRequest::Kgc(request) => self.answer_usual(request).await,
+            MemberRequest::Quorum(request) => self.answer_own(request).await,
+        }
+    }
+
+    /// Answers what every KGC is asked.
+    async fn answer_usual(&self, request: KgcRequest) -> QuorumAnswer {
         match request {
             KgcRequest::AuditHead => noted_head(&self.state),
             KgcRequest::Authenticate { line, rows } => authenticate(&self.registrar, line, &rows),
             KgcRequest::CheckRegistry => check_registry(&self.registrar),
-            KgcRequest::Status => json(&self.status().await?),
             KgcRequest::TakeChanges => {
                 if !self.status().await?.serving {
                     return Err("it serves no drones yet: see `kgc quorum status`".into());
@@ -88,12 +147,22 @@ impl ControlServer {
                 take_changes(&self.changes).await
             }
             KgcRequest::Revocation { serial } => json(&self.revocation(&serial).await?),
-            KgcRequest::Refresh { wait } => {
+            KgcRequest::Propose { body, wait } => {
+                self.needs_shares("nothing can be signed yet").await?;
+                self.propose(hex::decode(&body).map_err(|error| error.to_string())?, wait).await
+            }
+        }
+    }
+
+    async fn answer_own(&self, request: QuorumRequest) -> QuorumAnswer {
+        match request {
+            QuorumRequest::Status => json(&self.status().await?),
+            QuorumRequest::Refresh { wait } => {
                 self.needs_shares("there is nothing to refresh yet").await?;
                 self.wait_for(QuorumCommand::Refresh, wait).await
             }
-            KgcRequest::Repair { wait } => self.repair(wait).await,
-            KgcRequest::HelpRepair { kgc } => {
+            QuorumRequest::Repair { wait } => self.repair(wait).await,
+            QuorumRequest::HelpRepair { kgc } => {
                 if kgc == self.id {
                     return Err("this KGC cannot help itself: give that at t of the others".into());
                 }
@@ -102,16 +171,14 @@ impl ControlServer {
                 }
                 self.order(QuorumCommand::HelpRecover(kgc)).await
             }
-            KgcRequest::Approve { digest } => self.order(QuorumCommand::Approve(read_digest(&digest)?)).await,
-            KgcRequest::Withdraw { digest } => {
+            QuorumRequest::Approve { digest } => {
+                self.order(QuorumCommand::Approve(read_digest(&digest)?)).await
+            }
+            QuorumRequest::Withdraw { digest } => {
                 self.order(QuorumCommand::Withdraw(read_digest(&digest)?)).await
             }
-            KgcRequest::Propose { body, wait } => {
-                self.needs_shares("nothing can be signed yet").await?;
-                self.propose(hex::decode(&body).map_err(|error| error.to_string())?, wait).await
-            }
-            KgcRequest::Abandon => self.order(QuorumCommand::Abandon).await,
-            KgcRequest::Adopt => self.order(QuorumCommand::Adopt).await,
+            QuorumRequest::Abandon => self.order(QuorumCommand::Abandon).await,
+            QuorumRequest::Adopt => self.order(QuorumCommand::Adopt).await,
         }
     }
 
@@ -246,4 +313,24 @@ fn read_digest(text: &str) -> Result<[u8; 32], String> {
 
 fn json(value: &impl Serialize) -> QuorumAnswer {
     serde_json::to_value(value).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_to_every_kgc_and_to_one_of_a_quorum_have_one_form() {
+        for (text, is_own) in [
+            (r#""take-changes""#, false),
+            (r#"{"propose":{"body":"00","wait":60}}"#, false),
+            (r#""status""#, true),
+            (r#"{"help-repair":{"kgc":3}}"#, true),
+        ] {
+            let request: MemberRequest = serde_json::from_str(text).expect("a request");
+            assert_eq!(matches!(request, MemberRequest::Quorum(_)), is_own, "{text}");
+        }
+        let refresh = QuorumRequest::Refresh { wait: 60 };
+        assert_eq!(serde_json::to_string(&refresh).expect("text"), r#"{"refresh":{"wait":60}}"#);
+    }
 }

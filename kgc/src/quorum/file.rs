@@ -13,7 +13,7 @@
 //! is for commands that need no secret.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use quiver_ainq::{KgcId, Name, Ristretto255, Suite};
 use quiver_crypto::Hasher;
@@ -27,6 +27,7 @@ use quiver_service::{private_file, suite};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::membership;
 
 /// The longest file, in bytes.
 const LIMIT: u64 = 256 * 1024;
@@ -71,11 +72,6 @@ pub(crate) struct Pinned {
     pub(crate) parameters: QuorumParameters,
     /// Peers in the order of the identifiers.
     pub(crate) peers: Vec<PeerId>,
-}
-
-/// Path of the copy in the data directory.
-pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
-    data_dir.join("quorum.toml")
 }
 
 impl QuorumFile {
@@ -181,14 +177,7 @@ impl Pinned {
     /// # Errors
     /// As [`QuorumFile::read`], or that the directory cannot be read.
     pub(crate) fn kept(data_dir: &Path) -> Result<Option<Self>> {
-        let path = path_in(data_dir);
-        private_file::refuse_if_no_directory(data_dir)?;
-        match path.try_exists() {
-            Ok(true) => QuorumFile::read(&path).map(Some),
-            Ok(false) => Ok(None),
-            // Not to be taken for a directory without one.
-            Err(source) => Err(quiver_service::Error::io("read", data_dir, source).into()),
-        }
+        membership::file_in(data_dir)?.map(|path| QuorumFile::read(&path)).transpose()
     }
 
     /// Owner of the registry and the state file: H(suite, name, n, t). The key that names a deployment is

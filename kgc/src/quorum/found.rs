@@ -13,12 +13,12 @@ use quiver_service::deployment_file::DeploymentFile;
 use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{private_file, terminal};
 
-use super::file::{self, ListedKgc, QuorumFile};
+use super::arguments::FoundArgs;
+use super::file::{ListedKgc, QuorumFile};
 use super::init::{self, SeatTable};
-use crate::cli::FoundArgs;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::service;
+use crate::{membership, service};
 
 /// Time between two looks for a missing file.
 const LOOK: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ const LIMIT: u64 = 16 * 1024;
 
 /// Founds the quorum, and serves if that is wanted.
 pub(super) fn run(config: &Config, protection: &ProtectionArgs, args: &FoundArgs) -> Result<()> {
-    if !private_file::exists(&file::path_in(&config.data_dir))? {
+    if !private_file::exists(&membership::path_in(&config.data_dir))? {
         found(config, protection, args)?;
     }
     if !args.serve {

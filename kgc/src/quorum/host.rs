@@ -7,14 +7,15 @@ use quiver_quorum_node::{QuorumEvent, approval};
 use quiver_service::{clock, terminal};
 use tokio::sync::{broadcast, mpsc};
 
+use super::clocks::compare_clocks;
 use super::control::ControlEvent;
 use super::describe;
 use super::node::{QuorumKgc, QuorumKgcEvent, QuorumKgcRecord};
+use super::release::{QuorumRelease, signed_authority};
 use super::sealed::QuorumState;
 use crate::audit_head::{SharedFile, lock};
 use crate::event_log::EventLog;
 use crate::features::Release;
-use crate::key_release::KeyRelease;
 use crate::metrics::KgcMetrics;
 use crate::store::Store;
 
@@ -40,7 +41,7 @@ impl QuorumHost {
             }
         }
         self.log_of_the_member(&event);
-        self.metrics.compare_clocks(&event);
+        compare_clocks(&self.metrics, &event);
         self.notify(ControlEvent::Event(event));
     }
 
@@ -72,7 +73,9 @@ impl Host<QuorumKgc> for QuorumHost {
         }
         match event {
             QuorumKgcEvent::Member(QuorumEvent::Signed { body, signature }) => {
-                Release::note_signed(&mut self.store, machine.member(), &body, &signature);
+                if let Some(statement) = signed_authority(&body, &signature) {
+                    Release::note_signed(&mut self.store, machine.member(), &statement);
+                }
                 self.of_the_member(QuorumEvent::Signed { body, signature });
             }
             QuorumKgcEvent::Member(event) => self.of_the_member(event),

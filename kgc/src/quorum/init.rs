@@ -7,12 +7,13 @@ use quiver_service::secrets::{Protection, ProtectionArgs};
 use quiver_service::{clock, private_file, terminal};
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, ListedKgc, Pinned, QuorumFile};
+use super::arguments::{QuorumInitArgs, QuorumKeyArgs};
+use super::file::{ListedKgc, Pinned, QuorumFile};
 use super::sealed::{self, QuorumState};
 use super::{service, transport};
-use crate::cli::{QuorumInitArgs, QuorumKeyArgs};
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::membership;
 use crate::operator;
 use crate::sealed as single;
 use crate::service::{dialled_address, distinct_addresses};
@@ -71,7 +72,7 @@ pub(super) fn pin_new(
     let all = [
         single::path_in(data_dir),
         sealed::path_in(data_dir),
-        file::path_in(data_dir),
+        membership::path_in(data_dir),
         Store::path_in(data_dir),
     ];
     if let Some(path) = all.into_iter().find(|path| path.exists()) {
@@ -120,7 +121,7 @@ fn pin(
         pinned.name.as_str(),
         &format!("as KGC {own}, {fingerprint}"),
     )?;
-    private_file::write_new_public(&file::path_in(&config.data_dir), pinned.file.text()?.as_bytes())?;
+    private_file::write_new_public(&membership::path_in(&config.data_dir), pinned.file.text()?.as_bytes())?;
     // The quorum's key is known: this one is to repair its shares.
     let next = match service::deployment(config)? {
         Some(_) => {

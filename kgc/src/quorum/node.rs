@@ -13,11 +13,11 @@ use quiver_enrolment::{KgcCommand, KgcEvent, MasterShare};
 use quiver_machine::{Either, Input, Machine, Now, Output, Peer, Route, Via, earlier};
 use quiver_message::quorum::QuorumMessage;
 use quiver_quorum::SecretShare;
-pub(crate) use quiver_quorum_node::IbeStatements;
 use quiver_quorum_node::{QuorumCommand, QuorumEvent, QuorumNode, QuorumRecord};
 use rand_core::CryptoRngCore;
 
-use crate::key_release::KeyRelease;
+use super::release::{QuorumRelease, signed_authority};
+use crate::features::Release;
 use crate::kgc_machine::{CommandLineChange, KgcMachine, ServingEvent, ServingKgc, ServingRecord};
 
 /// Member of a quorum, with its shares.
@@ -47,7 +47,12 @@ pub(crate) enum QuorumKgcCommand {
     /// A change for the KGC; lost if there is none yet.
     Kgc(CommandLineChange),
     /// Drones are served from now on.
-    Open(Box<ServingKgc>),
+    Open {
+        /// The KGC that serves them.
+        kgc: Box<ServingKgc>,
+        /// The newest statement about the key of encryption to conditions that the registry has, encoded.
+        known: Option<Vec<u8>>,
+    },
 }
 
 /// An event of either.
@@ -148,8 +153,9 @@ impl QuorumKgc {
                 self.member.handle_input(now, Input::Command(command), rng);
             }
             QuorumKgcCommand::Kgc(command) => self.give_kgc(now, Input::Command(command), rng),
-            QuorumKgcCommand::Open(kgc) => {
+            QuorumKgcCommand::Open { kgc, known } => {
                 self.kgc = Some(KgcMachine::new(*kgc));
+                self.hold(known.as_deref());
                 // Whatever was signed or refreshed while it was being made.
                 self.renew_share();
                 self.take_revocations(now, rng);
@@ -161,16 +167,16 @@ impl QuorumKgc {
     /// Has the statement about the key of encryption to conditions signed, if it is not that about the shares
     /// in force.
     fn propose_release(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let body = self.kgc().and_then(|kgc| kgc.parts().shares.proposal(&self.member));
+        let body = self.kgc().and_then(|kgc| Release::proposal(&kgc.parts().shares, &self.member));
         if let Some(body) = body {
             self.member.handle_input(now, Input::Command(QuorumCommand::Propose(body)), rng);
         }
     }
 
-    /// Releases with the share that the quorum has just signed the statement about.
-    fn hold(&mut self, body: &[u8], signature: &[u8]) {
-        if let Some(kgc) = &mut self.kgc {
-            kgc.node_mut().parts_mut().shares.take_signed(&self.member, body, signature);
+    /// Releases with the share that the quorum has signed this statement about.
+    fn hold(&mut self, statement: Option<&[u8]>) {
+        if let (Some(kgc), Some(statement)) = (&mut self.kgc, statement) {
+            Release::take_signed(&mut kgc.node_mut().parts_mut().shares, &self.member, statement);
         }
     }
 
@@ -230,7 +236,9 @@ impl QuorumKgc {
                 self.renew_share();
                 self.propose_release(now, rng);
             }
-            QuorumEvent::Signed { body, signature } => self.hold(body, signature),
+            QuorumEvent::Signed { body, signature } => {
+                self.hold(signed_authority(body, signature).as_deref());
+            }
             QuorumEvent::RevocationList { .. } => self.take_revocations(now, rng),
             _ => {}
         }
@@ -311,7 +319,7 @@ impl fmt::Debug for QuorumKgcCommand {
             Self::Member(_) => "Member",
             Self::Asked { .. } => "Asked",
             Self::Kgc(_) => "Kgc",
-            Self::Open(_) => "Open",
+            Self::Open { .. } => "Open",
         })
     }
 }

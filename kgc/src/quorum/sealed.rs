@@ -29,9 +29,12 @@ const QUORUM_STATEMENT: u8 = 6;
 const AUDIT_HEAD: u8 = 7;
 const REGISTRY_KEY: u8 = 8;
 
+/// Name of the file.
+pub(super) const NAME: &str = "quorum.state";
+
 /// Path of the file.
 pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
-    data_dir.join("quorum.state")
+    data_dir.join(NAME)
 }
 
 fn owner(pinned: &Pinned) -> Owner {
@@ -145,7 +148,9 @@ impl QuorumState {
 }
 
 impl HeadFile for QuorumState {
-    const NAME: &'static str = "quorum.state";
+    fn name(&self) -> &'static str {
+        NAME
+    }
 
     fn noted(&self) -> Option<AuditHead> {
         AuditHead::decode(self.newest.get(&AUDIT_HEAD)?.get(1..)?)

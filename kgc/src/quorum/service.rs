@@ -27,6 +27,7 @@ use super::control::{self, ControlServer};
 use super::file::{ListedKgc, Pinned};
 use super::host::QuorumHost;
 use super::node::{KgcOpening, QuorumKgc, QuorumKgcCommand};
+use super::release::QuorumRelease;
 use super::sealed::{QuorumState, QuorumStateContent};
 use super::{found, status, transport};
 use crate::audit_head::HeadKeeper;
@@ -35,7 +36,6 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::event_log::EventLog;
 use crate::features::Release;
-use crate::key_release::KeyRelease;
 use crate::kgc_machine::{CommandLineChange, ServingKgc};
 use crate::metrics::{self, KgcMetrics};
 use crate::registry::{self, Registrar, Verified};
@@ -273,16 +273,13 @@ impl KgcParameters {
         opening: KgcOpening,
         looks: &mut Option<mpsc::Receiver<Asked>>,
     ) -> Option<AbortHandle> {
-        let known = tokio::task::block_in_place(|| self.known_statement(&opening.deployment));
-        let condition_share = match known {
-            Some(known) => {
-                handle.inspect(move |machine| Release::share(machine.member(), known)).await.ok()?
-            }
-            None => None,
-        };
-        match tokio::task::block_in_place(|| self.open(opening, condition_share)) {
-            Ok((kgc, changes)) => {
-                handle.command(QuorumKgcCommand::Open(Box::new(kgc))).await.ok()?;
+        let opened = tokio::task::block_in_place(|| {
+            let known = self.known_statement();
+            self.open(opening).map(|(kgc, changes)| (kgc, known, changes))
+        });
+        match opened {
+            Ok((kgc, known, changes)) => {
+                handle.command(QuorumKgcCommand::Open { kgc: Box::new(kgc), known }).await.ok()?;
                 tracing::info!("serving drones");
                 let following = changes.follow(handle.clone(), self.config.poll, wrap, looks.take()?);
                 Some(tokio::spawn(following).abort_handle())
@@ -332,20 +329,12 @@ impl KgcParameters {
     }
 
     /// The newest statement about the key of encryption to conditions that the registry has.
-    fn known_statement(
-        &self,
-        deployment: &Deployment<Ristretto255>,
-    ) -> Option<<Release as KeyRelease>::Statement> {
+    fn known_statement(&self) -> Option<Vec<u8>> {
         let store = Store::open(&self.config.data_dir, &self.pinned.seat()).ok()?;
-        Release::statement(&store, deployment)
+        Some(store.ibe_authority().ok()??.statement)
     }
 
-    /// `condition_share`: none has the quorum sign the statement anew.
-    fn open(
-        &self,
-        opening: KgcOpening,
-        condition_share: Option<<Release as KeyRelease>::Share>,
-    ) -> Result<(ServingKgc, Changes)> {
+    fn open(&self, opening: KgcOpening) -> Result<(ServingKgc, Changes)> {
         let KgcOpening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let (key, mut position) = (self.registry_key.clone(), Position::default());
@@ -357,7 +346,8 @@ impl KgcParameters {
         let (keys, authorities) = attribute_server(&self.config, &secrets, &store, grants)?;
         let beside = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let verified = Verified { store: beside, key, position };
-        let changes = Changes::since(verified, secrets, authorities, true, newest);
+        let (shares, released) = Release::open_member(&self.config, &store)?;
+        let changes = Changes::since(verified, secrets, authorities, released, newest);
         let kgc = Kgc::new(
             KgcConfig {
                 deployment,
@@ -375,7 +365,6 @@ impl KgcParameters {
             tokens = kgc.issued(),
             "registry read"
         );
-        let shares = Release::open_member(&self.config, &store, condition_share)?;
         Ok((ServingKgc::new(kgc, Deliveries { keys, shares }), changes))
     }
 }

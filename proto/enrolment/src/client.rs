@@ -1,8 +1,6 @@
 //! Enrols a drone (docs/protocol.md §3): hello, cookie, request, and a partial key, whole from a single KGC
 //! or in shares from a quorum. Edges and leaders enrol alike.
 
-#[cfg(feature = "threshold")]
-mod coordinator;
 mod single;
 mod trouble;
 
@@ -31,9 +29,9 @@ pub struct EnrolmentClient<S: Suite> {
 /// The request to every KGC: always the same, byte for byte.
 #[derive(Debug)]
 pub(crate) struct SharedRequest<S: Suite> {
-    pending: PendingEnrolment<S>,
+    pub(crate) pending: PendingEnrolment<S>,
     request: Vec<u8>,
-    digest: [u8; 32],
+    pub(crate) digest: [u8; 32],
 }
 
 /// The KGCs to ask, and their timing: one after another, or all of a quorum at once.
@@ -178,7 +176,7 @@ impl<S: Suite> EnrolmentClient<S> {
 }
 
 impl<S: Suite> SharedRequest<S> {
-    fn request<T: Suite>(&self, cookie: &EnrolCookie) -> Message<T> {
+    pub(crate) fn request<T: Suite>(&self, cookie: &EnrolCookie) -> Message<T> {
         Message::EnrolRequest(EnrolRequest {
             nonce: cookie.nonce,
             cookie: cookie.cookie,
@@ -187,7 +185,7 @@ impl<S: Suite> SharedRequest<S> {
     }
 
     /// A whole key, as a single KGC sends it; `None` if it is for another request.
-    fn open(
+    pub(crate) fn open(
         &self,
         deployment: &Deployment<S>,
         message: &EnrolReply,

@@ -1,12 +1,11 @@
 //! The KGC: hands out cookies, binds tokens to keys, issues sealed partial keys, signs revocation lists.
 
 mod interface;
+mod key;
 mod list_recovery;
 mod registry;
 mod requests;
 mod revocation_lists;
-mod rounds;
-mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -15,16 +14,15 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::{Error, Name, Revoked, Suite, UnixTime};
-use quiver_message::{Message, Refusal, RefusalReason};
+use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 pub use self::interface::{KgcCommand, KgcConfig, KgcEvent, KgcRecord};
+pub use self::key::KgcSigningKey;
+pub(crate) use self::key::{IssuingKey, KgcContext};
 use self::list_recovery::ListRecovery;
 use self::registry::Registry;
 pub use self::revocation_lists::RevocationUsage;
-use self::rounds::OpenRounds;
-use crate::threshold::EnrolmentMessage;
-use crate::{KgcSigningKey, MasterShare};
 pub use quiver_machine::RestoreError;
 use quiver_machine::{
     COOKIE_LIFETIME, CookieJar, Input, Machine, Misdeeds, Now, Offence, Outbox, Output, Peer, Primary,
@@ -37,8 +35,6 @@ pub struct Kgc<S: Suite> {
     config: KgcConfig<S>,
     cookies: CookieJar,
     registry: Registry,
-    /// Open rounds of a KGC in a quorum.
-    rounds: OpenRounds<S>,
     revocations: Revocations<S>,
     /// Drones to be revoked that no list names yet.
     wanted: BTreeMap<[u8; 16], Revoked>,
@@ -66,13 +62,12 @@ impl<S: Suite> Kgc<S> {
         config: KgcConfig<S>,
         records: impl IntoIterator<Item = KgcRecord>,
     ) -> Result<Self, RestoreError> {
-        if matches!(&config.master, KgcSigningKey::Share(share) if share.kgc() != config.id) {
+        if config.master.0.share_of().is_some_and(|kgc| kgc != config.id) {
             return Err(Error::WrongKgc.into());
         }
         let mut kgc = Self {
             cookies: CookieJar::new(config.cookie_key.clone(), COOKIE_LIFETIME),
             registry: Registry::default(),
-            rounds: OpenRounds::new(),
             revocations: Revocations::new(),
             wanted: BTreeMap::new(),
             list_recovery: ListRecovery::new(),
@@ -104,21 +99,39 @@ impl<S: Suite> Kgc<S> {
 
     /// Number of open signing rounds, at a KGC of a quorum.
     pub fn open_rounds(&self) -> usize {
-        self.rounds.len()
+        self.config.master.0.open_rounds()
     }
 
     /// Signs with this from now on: a share that was refreshed or repaired. Rounds that are open are over.
     ///
     /// # Errors
     /// [`Error::WrongKgc`] if it is another KGC's; nothing changes then.
-    pub fn replace_share(&mut self, share: MasterShare<S>) -> Result<(), Error> {
-        if share.kgc() != self.config.id {
+    pub fn replace_share(&mut self, share: impl Into<KgcSigningKey<S>>) -> Result<(), Error> {
+        let share = share.into();
+        if share.0.share_of() != Some(self.config.id) {
             return Err(Error::WrongKgc);
         }
         // §3.7: a commitment ends with a refresh.
-        self.rounds.clear();
-        self.config.master = KgcSigningKey::Share(share);
+        self.config.master = share;
         Ok(())
+    }
+
+    /// Returns true if this KGC needs no other's signature.
+    fn signs_alone(&self) -> bool {
+        self.config.master.0.whole().is_some()
+    }
+
+    /// The key, and what it answers a peer with.
+    fn key<'a>(
+        &'a mut self,
+        now: Now,
+        from: Peer,
+        rng: &'a mut dyn CryptoRngCore,
+    ) -> (&'a mut dyn IssuingKey<S>, KgcContext<'a, S>) {
+        let KgcConfig { deployment, master, id, .. } = &mut self.config;
+        let Self { registry, misdeeds, out, .. } = self;
+        let cx = KgcContext { now, from, deployment, id: *id, registry, misdeeds, out, rng };
+        (&mut *master.0, cx)
     }
 
     /// The number of the newest revocation list, 0 for none.
@@ -158,15 +171,12 @@ impl<S: Suite> Kgc<S> {
             }
             Message::RevocationList(list) => self.revocation_list(now, from, &list.list, rng),
             Message::EquivocationProof(proof) => self.equivocation(now, from, *proof, rng),
-            message => match message.extension() {
-                Some(Ok(EnrolmentMessage::Signing(signing))) => self.enrol_signing(now, from, &signing, rng),
-                Some(Ok(EnrolmentMessage::Done(done))) => self.enrol_done(now, from, &done),
-                Some(Ok(EnrolmentMessage::Commitment(_) | EnrolmentMessage::Share(_))) => {
-                    self.blame(from, Offence::OutOfPlace("message to a KGC"));
+            message => {
+                let (key, mut cx) = self.key(now, from, rng);
+                if !key.receive(&mut cx, &message) {
+                    cx.blame(Offence::out_of_place(&message, "message to a KGC"));
                 }
-                Some(Err(error)) => self.blame(from, error.into()),
-                None => self.blame(from, Offence::out_of_place(&message, "message to a KGC")),
-            },
+            }
         }
     }
 
@@ -181,7 +191,7 @@ impl<S: Suite> Kgc<S> {
 
     /// Handles everything due, whatever the input was.
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        self.rounds.expire(now.monotonic);
+        self.config.master.0.expire(now.monotonic);
         self.start(now);
         if self.list_recovery.has_waited(now.monotonic) || due(self.renewal, now.monotonic) {
             self.sign_wanted(now, rng);
@@ -189,19 +199,9 @@ impl<S: Suite> Kgc<S> {
         }
     }
 
-    fn refuse(&mut self, peer: Peer, token_id: Option<[u8; 16]>, reason: RefusalReason, reference: &[u8]) {
-        let refusal = Refusal { reason, reference: reference.to_vec(), retry_after: Duration::ZERO };
-        self.out.send(&self.config.deployment, peer, &Message::Refusal(refusal));
-        self.out.event(KgcEvent::Refused { peer, token_id, reason });
-    }
-
     /// Reports an offence of a peer.
     fn blame(&mut self, peer: Peer, offence: Offence) {
-        // §13.8: forgeries, and many messages that cannot be read, have the peer refused for a while.
-        if let Some(misdeed) = self.misdeeds.weigh(peer, &offence) {
-            self.out.penalize(peer, misdeed);
-        }
-        self.out.event(KgcEvent::Blamed { peer, offence });
+        key::blame(&mut self.out, &mut self.misdeeds, peer, offence);
     }
 }
 
@@ -219,7 +219,7 @@ impl<S: Suite> Machine for Kgc<S> {
                 self.misdeeds.disconnected(peer);
                 self.listeners.remove(&peer);
                 self.list_recovery.disconnected(peer);
-                self.rounds.disconnected(peer);
+                self.config.master.0.disconnected(peer);
             }
             // §13.6: a KGC is in no group.
             Input::Received { via: Via::Group, .. } => {}
@@ -229,7 +229,7 @@ impl<S: Suite> Machine for Kgc<S> {
                 }
             }
             // §13.9: another copy may sign with the same nonces.
-            Input::Resumed => self.rounds.clear(),
+            Input::Resumed => self.config.master.0.forget(),
             Input::Command(KgcCommand::RevokeDrones(drones)) => {
                 self.revoke_drones(now, drones, rng);
                 self.renew_list(now, rng);
@@ -241,7 +241,8 @@ impl<S: Suite> Machine for Kgc<S> {
     }
 
     fn poll_output(&mut self) -> Output<KgcEvent, KgcRecord> {
-        let due = earlier(earlier(self.renewal, self.rounds.deadline()), self.list_recovery.deadline());
+        let due =
+            earlier(earlier(self.renewal, self.config.master.0.deadline()), self.list_recovery.deadline());
         let deadline = if self.started { due } else { Some(Duration::ZERO) };
         self.out.poll(deadline)
     }

@@ -4,7 +4,7 @@
 //! drone's side, of which every edge and every leader has one until it has its key. See docs/protocol.md,
 //! "Enrolment".
 #![cfg_attr(
-    all(feature = "std", feature = "services"),
+    all(feature = "std", feature = "services", feature = "threshold"),
     doc = concat!(
         "\nWithout sockets, on the deterministic testbed:\n\n```\n",
         include_str!("../examples/enrolment.rs"),
@@ -28,9 +28,9 @@ pub mod threshold;
 
 pub use client::{EnrolmentClient, EnrolmentStep, EnrolmentTrouble, Steps};
 #[cfg(feature = "services")]
-pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, RevocationUsage};
+pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, KgcSigningKey, RevocationUsage};
 pub use kgcs::Kgcs;
+#[cfg(all(feature = "services", feature = "threshold"))]
+pub use threshold::MasterShare;
 #[cfg(feature = "threshold")]
 pub use threshold::QuorumSuite;
-#[cfg(feature = "services")]
-pub use threshold::{KgcSigningKey, MasterShare};

@@ -5,9 +5,10 @@
 //! so that only the configuration of a machine has to know it. A machine for a single KGC is made without
 //! them and links nothing of FROST.
 
-pub(crate) mod frost;
+mod coordinator;
+mod frost;
 #[cfg(feature = "services")]
-mod master;
+mod kgc;
 pub mod message;
 
 use alloc::boxed::Box;
@@ -20,16 +21,14 @@ use quiver_quorum::Error;
 pub use quiver_quorum::QuorumSuite;
 
 #[cfg(feature = "services")]
-pub(crate) use self::master::{Contribution, SignOnce};
-#[cfg(feature = "services")]
-pub use self::master::{KgcSigningKey, MasterShare};
+pub use self::kgc::MasterShare;
 pub use self::message::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
 
 /// Reads public shares that the quorum signed.
-pub(crate) type SharesReader<S> = fn(&VerifiedQuorum) -> Result<Box<dyn ShareVerifier<S>>, Error>;
+type SharesReader<S> = fn(&VerifiedQuorum) -> Result<Box<dyn ShareVerifier<S>>, Error>;
 
 /// Public shares of all KGCs, as a coordinator needs them.
-pub(crate) trait ShareVerifier<S: Suite>: fmt::Debug + Send + Sync {
+trait ShareVerifier<S: Suite>: fmt::Debug + Send + Sync {
     /// t.
     fn threshold(&self) -> u16;
     /// Number of refreshes of the shares.

@@ -3,7 +3,7 @@
 //! [`QuorumNode`] generates and refreshes the quorum's two keys with the others (AinQ's, which signs, and
 //! that of identity-based encryption), restores the shares of a member that lost them, and has the quorum
 //! sign what a single KGC would sign: its revocation lists, statements about authorities, and the quorum's
-//! statement. The module `rules` says who may sign what. [`Kgc`](quiver_enrolment::Kgc) issues drones'
+//! statement. The module `rules` says who may sign what. `Kgc` of `quiver-enrolment` issues drones'
 //! partial keys with the key.
 //!
 //! Members are known by their index in a [`QuorumMembership`], which all have pinned; a driver names with

@@ -150,6 +150,13 @@ impl Layers {
         Some((key, text.into_string().ok()?))
     }
 
+    /// The place where a key is set, for people; `None` if it has its default.
+    #[must_use]
+    pub fn place_of(&self, key: &str) -> Option<String> {
+        let is_set = self.figment.find_value(key).is_ok();
+        is_set.then(|| place(self.figment.find_metadata(key), key, &self.prefix))
+    }
+
     /// Ends the reading.
     ///
     /// # Errors

@@ -194,7 +194,7 @@ fn look_that_fails_halfway_loses_no_revocation() {
     let mut position = Position::default();
     store.check_rows(&bench.key, &mut position).expect("authentic");
     let verified = Verified { store: bench.open().expect("open"), key: bench.key.clone(), position };
-    let mut changes = Changes::since(verified, secrets, [row.fingerprint], false, first);
+    let mut changes = Changes::since(verified, secrets, [row.fingerprint], <_>::default(), first);
     store.revoke_drone("edge-1", NOW).expect("revoke");
     let second = store.grant(&row, &two, None, "scout", NOW).expect("withdraw");
     assert!(first < second);

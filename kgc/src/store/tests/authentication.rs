@@ -356,7 +356,9 @@ impl Noted {
 }
 
 impl HeadFile for Noted {
-    const NAME: &'static str = "noted.state";
+    fn name(&self) -> &'static str {
+        "noted.state"
+    }
 
     fn noted(&self) -> Option<AuditHead> {
         self.head

@@ -12,7 +12,7 @@ use quiver_crypto::Secret;
 use quiver_machine::{Offence, Peer};
 use quiver_message::RefusalReason;
 
-use crate::KgcSigningKey;
+use super::KgcSigningKey;
 
 /// Configuration of a KGC.
 #[derive(Debug)]

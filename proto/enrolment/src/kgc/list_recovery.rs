@@ -14,7 +14,6 @@ use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
-use crate::threshold::KgcSigningKey;
 
 /// Time for which nothing is signed after a peer claimed to hold a newer list: enough for an answer, also
 /// over a bad line.
@@ -95,7 +94,7 @@ impl<S: Suite> Kgc<S> {
             return;
         }
         // §5.4: in a quorum the other members refuse what contradicts their signatures.
-        if matches!(self.config.master, KgcSigningKey::Whole(_)) {
+        if self.signs_alone() {
             self.list_recovery.defer(now.monotonic);
         }
         let held = self.revocations.number();
@@ -106,9 +105,8 @@ impl<S: Suite> Kgc<S> {
 
     /// A list that is due to be renewed as the KGC starts may be that of a backup: others come first.
     pub(super) fn defer_renewal(&mut self, now: Now) {
-        let whole = matches!(self.config.master, KgcSigningKey::Whole(_));
         // §12.5: a KGC whose list is due as it starts waits that minute too.
-        if whole && self.revocations.number() > 0 && now.unix >= self.renewal_time() {
+        if self.signs_alone() && self.revocations.number() > 0 && now.unix >= self.renewal_time() {
             self.list_recovery.defer(now.monotonic);
         }
     }

@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use quiver_ainq::{Identity, Name, Revoked, Role, Serial, UnixTime};
+use quiver_message::RefusalReason;
 
 use super::KgcRecord;
 
@@ -26,7 +27,7 @@ pub(crate) struct Registry {
 /// Maximum number of rounds for one token to which a KGC ever contributes. Every round gives another key. One
 /// round is enough if all KGCs are honest; the others are for KGCs that send wrong shares or none, and for
 /// drones that crash in between.
-pub(super) const MAX_ROUNDS: u32 = 8;
+const MAX_ROUNDS: u32 = 8;
 
 /// A token that is bound to a request.
 #[derive(Debug)]
@@ -90,15 +91,28 @@ impl Registry {
 
     /// Returns true if no more shares are made for this token: its drone holds a key, or it had all its
     /// rounds.
-    pub(crate) fn is_spent(&self, token_id: &Serial) -> bool {
+    fn is_spent(&self, token_id: &Serial) -> bool {
         // §3.9: at most 8 rounds per token, and none once the drone has proven that it holds a key.
         let rounds = self.contributions.get(token_id).copied().unwrap_or_default();
-        rounds >= MAX_ROUNDS || self.enrolled.contains(token_id)
+        rounds >= MAX_ROUNDS || self.is_enrolled(token_id)
     }
 
-    /// Returns true if a proof that its drone holds a key would be news.
-    pub(crate) fn awaits_proof(&self, token_id: &Serial) -> bool {
-        self.by_token.contains_key(token_id) && !self.enrolled.contains(token_id)
+    /// Returns true if its drone proved that it holds a key.
+    pub(crate) fn is_enrolled(&self, token_id: &Serial) -> bool {
+        self.enrolled.contains(token_id)
+    }
+
+    /// Revoked tokens get no answer; used tokens only one to the request that they are bound to.
+    pub(crate) fn may_answer(&self, token_id: &Serial, digest: &[u8; 32]) -> Result<(), RefusalReason> {
+        if self.token_is_revoked(token_id) {
+            return Err(RefusalReason::TokenRevoked);
+        }
+        match self.find(token_id) {
+            // §3.4: another P_i under the same token is refused for ever.
+            Some(issue) if issue.request != *digest => Err(RefusalReason::TokenReused),
+            _ if self.is_spent(token_id) => Err(RefusalReason::TokenSpent),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn find(&self, token_id: &[u8; 16]) -> Option<&Issue> {
@@ -137,7 +151,7 @@ impl Registry {
         self.revoked_serials.extend(drones.into_iter().map(|drone| drone.serial));
     }
 
-    pub(crate) fn token_is_revoked(&self, id: &[u8; 16]) -> bool {
+    fn token_is_revoked(&self, id: &[u8; 16]) -> bool {
         self.revoked_tokens.contains(id) || self.revoked_serials.contains(id)
     }
 }

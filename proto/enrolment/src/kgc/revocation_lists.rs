@@ -12,7 +12,6 @@ use quiver_message::{Message, RevocationQuery};
 use rand_core::CryptoRngCore;
 
 use super::{Kgc, KgcEvent, KgcRecord};
-use crate::threshold::KgcSigningKey;
 
 /// Greatest number of peers that are sent a new list at once; others learn its number from headers and ask.
 const MAX_LISTENERS: usize = 4096;
@@ -100,7 +99,7 @@ impl<S: Suite> Kgc<S> {
                 *wanted = wanted.and(&drone);
             }
         }
-        if matches!(self.config.master, KgcSigningKey::Whole(_)) {
+        if self.signs_alone() {
             // §3.4: they enrol no more, whenever the list is signed.
             self.registry.revoke_drones(self.wanted.values());
         }
@@ -164,8 +163,8 @@ impl<S: Suite> Kgc<S> {
             self.out.event(KgcEvent::RevocationFailed(error));
         }
         // §5.4: a due list that others have to sign is requested again after a while.
-        let whole = matches!(self.config.master, KgcSigningKey::Whole(_));
-        let patience = if whole { wait.map_or(1, |wait| wait.as_secs().max(1)) } else { RENEWAL_PATIENCE };
+        let alone = self.signs_alone();
+        let patience = if alone { wait.map_or(1, |wait| wait.as_secs().max(1)) } else { RENEWAL_PATIENCE };
         let wait = Duration::from_secs(self.renewal_time().saturating_sub(now.unix).max(patience));
         self.renewal = (self.revocations.number() > 0).then(|| now.monotonic.saturating_add(wait));
     }
@@ -191,7 +190,7 @@ impl<S: Suite> Kgc<S> {
         let mut list = RevocationStatement { number, issued: now.unix, next_update, revoked };
         list.sort();
         // §5.4: what a quorum revokes takes the signatures of t.
-        let KgcSigningKey::Whole(master) = &self.config.master else {
+        let Some(master) = self.config.master.0.whole() else {
             self.out.event(KgcEvent::RevocationListWanted(list));
             return Ok(());
         };

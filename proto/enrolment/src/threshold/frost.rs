@@ -1,8 +1,5 @@
 //! The interfaces of [`threshold`](super) over `quiver-quorum`.
 
-#[cfg(feature = "services")]
-pub(super) mod signer;
-
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -17,7 +14,7 @@ pub(crate) fn read<S: QuorumSuite>(statement: &VerifiedQuorum) -> Result<Box<dyn
     Ok(Box::new(PublicShares::<S>::decode(statement.shares())?))
 }
 
-fn package<S: QuorumSuite>(
+pub(super) fn package<S: QuorumSuite>(
     version: u32,
     message: Vec<u8>,
     parts: &[(KgcId, Vec<u8>)],

@@ -173,6 +173,15 @@ fn unknown_fields_and_words_are_told_in_one_pair_of_quotes_each() {
 }
 
 #[test]
+fn place_of_a_key_is_told_if_it_is_set() {
+    let file = file("group = \"alpha\"");
+    let common = CommonArgs { config: Some(file.path().into()), ..CommonArgs::default() };
+    let layers = Layers::read(&common, "unset").expect("read");
+    assert_eq!(layers.place_of("group"), Some(format!("{}: key `group`", file.path().display())));
+    assert_eq!(layers.place_of("listen"), None);
+}
+
+#[test]
 fn missing_file_is_refused() {
     let error = read_file(Path::new("/nonexistent.toml"), None);
     assert!(error.expect_err("refused").to_string().contains("/nonexistent.toml"));

@@ -7,7 +7,8 @@ use core::time::Duration;
 use quiver_ainq::{KgcId, Suite, VerifiedRequest};
 use quiver_machine::Peer;
 
-use crate::threshold::{EnrolShare, SignOnce};
+use super::master::SignOnce;
+use crate::threshold::message::EnrolShare;
 
 /// Time that a drone may take between commitment and signature.
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);

@@ -26,8 +26,8 @@ use rand_core::CryptoRngCore;
 
 use self::contact::{Contact, ContactStage, SharesStatement};
 use self::round::{Culprits, SigningRound};
-use super::{EnrolmentStep, EnrolmentTrouble, KgcSelection, SharedRequest, Steps};
 use crate::Kgcs;
+use crate::client::{EnrolmentStep, EnrolmentTrouble, KgcSelection, SharedRequest, Steps};
 use crate::threshold::{
     EnrolCommitment, EnrolDone, EnrolShare, EnrolmentMessage, QuorumSuite, ShareVerifier, SharesReader, frost,
 };

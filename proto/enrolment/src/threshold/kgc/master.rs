@@ -3,21 +3,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use quiver_ainq::{Deployment, Element, KgcId, MasterSecret, QuorumStatement, Suite};
+use quiver_ainq::{Deployment, Element, KgcId, QuorumStatement, Suite};
 use quiver_crypto::{Digest, Zeroizing};
 use quiver_quorum::{Error, QuorumSuite, SecretShare};
 use rand_core::CryptoRngCore;
 
-use super::frost::signer;
-
-/// Signing key of a KGC.
-#[derive(Debug, derive_more::From)]
-pub enum KgcSigningKey<S: Suite> {
-    /// All of it: a single KGC.
-    Whole(MasterSecret<S>),
-    /// A share of it: one KGC of a quorum.
-    Share(MasterShare<S>),
-}
+use super::signer;
 
 /// x_j, ready to sign, with the quorum's statement about its public shares.
 #[derive(derive_more::Debug)]
@@ -63,12 +54,12 @@ impl<S: Suite> MasterShare<S> {
     }
 
     /// The quorum's statement, encoded.
-    pub(crate) fn statement(&self) -> &[u8] {
+    pub(super) fn statement(&self) -> &[u8] {
         &self.statement
     }
 
     /// Round 1.
-    pub(crate) fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error> {
+    pub(super) fn commit(&self, rng: &mut dyn CryptoRngCore) -> Result<Committed<S>, Error> {
         self.signer.commit(rng)
     }
 }
@@ -80,22 +71,22 @@ pub(super) trait ShareSigner<S: Suite>: Send + Sync {
 }
 
 /// A KGC's commitment, and the one signature share that may be made with it.
-pub(crate) struct Committed<S: Suite> {
+pub(super) struct Committed<S: Suite> {
     /// D_j ‖ E_j.
-    pub(crate) commitment: Vec<u8>,
-    pub(crate) sign: SignOnce<S>,
+    pub(super) commitment: Vec<u8>,
+    pub(super) sign: SignOnce<S>,
 }
 
 /// Round 2, for a message and the commitments of all: uses the nonces up.
-pub(crate) type SignOnce<S> =
+pub(super) type SignOnce<S> =
     Box<dyn FnOnce(Vec<u8>, &[(KgcId, Vec<u8>)]) -> Result<Contribution<S>, Error> + Send + Sync>;
 
 /// A KGC's contribution to a signature.
-pub(crate) struct Contribution<S: Suite> {
+pub(super) struct Contribution<S: Suite> {
     /// Names the signing package.
-    pub(crate) package: Digest,
+    pub(super) package: Digest,
     /// R of the signature to come.
-    pub(crate) r: Element<S>,
+    pub(super) r: Element<S>,
     /// z_j.
-    pub(crate) share: Zeroizing<Vec<u8>>,
+    pub(super) share: Zeroizing<Vec<u8>>,
 }

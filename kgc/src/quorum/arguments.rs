@@ -6,9 +6,15 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quiver_ainq::Name;
 
-use crate::quorum::file::MAX_MEMBERS;
+use super::file::MAX_MEMBERS;
 
-const QUORUM_STEPS: &str = "\
+/// Examples for the program's help.
+pub(super) const PROGRAM_EXAMPLES: &str = "\
+  kgc quorum --help                                  # several KGCs, any t of which issue keys
+";
+
+/// Steps from no quorum to one, for the help.
+pub(super) const QUORUM_STEPS: &str = "\
 A quorum, from nothing (here 3 of 5), at each of the five machines:
   1. kgc quorum key --id 1 --address /dns4/kgc-1.example/tcp/7000
      prints this KGC's part of the init file
@@ -34,7 +40,6 @@ Later:
 
 /// `kgc quorum`.
 #[derive(Debug, Subcommand)]
-#[command(after_help = QUORUM_STEPS)]
 pub(crate) enum QuorumCommand {
     /// Make this KGC's transport key, if there is none yet, and print its part of the init file
     Key(QuorumKeyArgs),

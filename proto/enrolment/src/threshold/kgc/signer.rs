@@ -8,11 +8,11 @@ use quiver_ainq::{Deployment, KgcId, VerifiedQuorum};
 use quiver_quorum::{Error, PublicShares, QuorumSuite, SecretShare, SigningNonces, SigningPackage};
 use rand_core::CryptoRngCore;
 
-use super::package;
-use crate::threshold::master::{Committed, Contribution, ShareSigner};
+use super::master::{Committed, Contribution, ShareSigner};
+use crate::threshold::frost::package;
 
 /// The share and the statement that was verified are of one quorum and one version.
-pub(in crate::threshold) fn check<S: QuorumSuite>(
+pub(super) fn check<S: QuorumSuite>(
     deployment: &Deployment<S>,
     share: &SecretShare<S>,
     statement: &VerifiedQuorum,
@@ -23,7 +23,7 @@ pub(in crate::threshold) fn check<S: QuorumSuite>(
     share.matches(&PublicShares::decode(statement.shares())?)
 }
 
-pub(in crate::threshold) fn signer<S: QuorumSuite>(share: SecretShare<S>) -> Box<dyn ShareSigner<S>> {
+pub(super) fn signer<S: QuorumSuite>(share: SecretShare<S>) -> Box<dyn ShareSigner<S>> {
     Box::new(Arc::new(share))
 }
 
