@@ -14,7 +14,7 @@ use quiver_world::admission::is_unsatisfied;
 use quiver_world::ibe_orders::CHANNEL;
 use tokio::sync::oneshot;
 
-use super::anonymous::Admission;
+use super::admission::Admission;
 use super::drone_event::{DroneEvent, EventSink};
 use super::event_log::{EventLog, HeldGroupKey, LeaderEpoch};
 use super::node_settings::NodeSettings;

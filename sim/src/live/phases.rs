@@ -1,12 +1,8 @@
 //! Carries out the phases of a run and checks the invariants after each.
 
-mod anonymous_admission;
-mod envelopes;
 mod flood;
-mod ibe_orders;
 mod leader_loss;
 mod leader_restart;
-mod mavlink;
 mod membership;
 mod messages;
 
@@ -60,7 +56,7 @@ pub(crate) async fn run_all<S: Suite>(
 pub(crate) use self::flood::flood;
 
 /// Reason why the phases end early.
-enum Halt {
+pub(super) enum Halt {
     /// The run cannot go on.
     Error(SimError),
     /// Drones did not reach the goal, and a violation names them; or their worker is lost.
@@ -73,15 +69,15 @@ impl From<SimError> for Halt {
     }
 }
 
-type StepResult<T = ()> = Result<T, Halt>;
+pub(super) type StepResult<T = ()> = Result<T, Halt>;
 
 /// The counters at the beginning of a phase.
-struct Mark {
-    at: Instant,
-    leader_cpu: Duration,
-    leader_bytes: u64,
-    epochs: usize,
-    cpu: Duration,
+pub(super) struct Mark {
+    pub(super) at: Instant,
+    pub(super) leader_cpu: Duration,
+    pub(super) leader_bytes: u64,
+    pub(super) epochs: usize,
+    pub(super) cpu: Duration,
 }
 
 impl Mark {
@@ -91,19 +87,19 @@ impl Mark {
     }
 }
 
-struct PhaseRun<'w, S: Suite> {
-    world: &'w mut LiveWorld<S>,
-    checker: Checker,
+pub(super) struct PhaseRun<'w, S: Suite> {
+    pub(super) world: &'w mut LiveWorld<S>,
+    pub(super) checker: Checker,
     operations: Vec<PhaseCosts>,
     /// The members of the group.
-    members: BTreeSet<u32>,
+    pub(super) members: BTreeSet<u32>,
     /// Members that the leader evicted.
-    evicted: BTreeSet<u32>,
+    pub(super) evicted: BTreeSet<u32>,
     /// Every message so far.
-    sent: Vec<SentMessage>,
-    rng: ChaCha20Rng,
+    pub(super) sent: Vec<SentMessage>,
+    pub(super) rng: ChaCha20Rng,
     /// Record of every choice made.
-    choices: Vec<u32>,
+    pub(super) choices: Vec<u32>,
     watch: &'w mut (dyn FnMut(FinishedPart<'_>) + Send),
 }
 
@@ -127,7 +123,7 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
         }
     }
 
-    fn add_operation(&mut self, operation: PhaseCosts) {
+    pub(super) fn add_operation(&mut self, operation: PhaseCosts) {
         self.operations.push(operation);
         let Checker { violations, checks, .. } = &self.checker;
         (self.watch)(FinishedPart { operations: &self.operations, violations, checks: *checks });
@@ -175,7 +171,7 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
         }
     }
 
-    fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         Mark {
             leader_cpu: self.world.leader_meter.total(),
             leader_bytes: self.world.leader_sent(),
@@ -186,18 +182,23 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
     }
 
     /// Time from the beginning of the run.
-    fn since_start(&self, at: Instant) -> Duration {
+    pub(super) fn since_start(&self, at: Instant) -> Duration {
         at.saturating_duration_since(self.world.started)
     }
 
     /// Waits until all drones have reached the goal.
-    async fn reached(&self, bar: &'static str, drones: usize) -> Reached {
+    pub(super) async fn reached(&self, bar: &'static str, drones: usize) -> Reached {
         let step = self.world.progress.step(bar, drones);
         self.world.event_log().reached(self.world.plan.timeout, &step).await
     }
 
     /// Adds a violation and ends the run unless all have reached the goal.
-    fn expect_all_reached(&mut self, invariant: Invariant, what: &str, reached: &Reached) -> StepResult {
+    pub(super) fn expect_all_reached(
+        &mut self,
+        invariant: Invariant,
+        what: &str,
+        reached: &Reached,
+    ) -> StepResult {
         let there = reached.drones.iter().map(|(drone, _)| (*drone, false));
         let missing = reached.missing.iter().map(|drone| (*drone, true));
         let detail = format!("{what} within {} s", self.world.plan.timeout.as_secs_f64());
@@ -207,7 +208,7 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
 
     /// Waits until the members hold a key newer than at `mark`, and checks all keys. `gone` were members
     /// before.
-    async fn synced(
+    pub(super) async fn synced(
         &mut self,
         phase: Phase,
         detail: String,
@@ -229,7 +230,14 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
     }
 
     /// Records the costs of a phase since `mark`.
-    fn record(&mut self, phase: Phase, detail: String, mark: &Mark, took: Duration, reached: &Reached) {
+    pub(super) fn record(
+        &mut self,
+        phase: Phase,
+        detail: String,
+        mark: &Mark,
+        took: Duration,
+        reached: &Reached,
+    ) {
         let now = self.mark();
         let operation = PhaseCosts {
             detail,
@@ -244,7 +252,7 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
     }
 
     /// Compares every key reported since the last time.
-    fn check_keys(&mut self, gone: &BTreeSet<u32>) {
+    pub(super) fn check_keys(&mut self, gone: &BTreeSet<u32>) {
         let authorised: BTreeSet<u32> = self.members.iter().chain(gone).copied().collect();
         let checker = &mut self.checker;
         self.world.event_log().with_logs(|logs| {
@@ -254,17 +262,20 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
     }
 
     /// States that the members shall hold a newer key than now.
-    fn expect_newer_key(&self) {
+    pub(super) fn expect_newer_key(&self) {
         let goal = PhaseGoal::Synced { after: self.world.event_log().newest() };
         self.world.event_log().expect(goal, &self.member_list());
     }
 
-    fn member_list(&self) -> Vec<u32> {
+    pub(super) fn member_list(&self) -> Vec<u32> {
         self.members.iter().copied().collect()
     }
 
     /// The keys that these drones can export now.
-    async fn exports(&self, drones: impl IntoIterator<Item = u32>) -> Result<Vec<(u32, Option<Secret<32>>)>> {
+    pub(super) async fn exports(
+        &self,
+        drones: impl IntoIterator<Item = u32>,
+    ) -> Result<Vec<(u32, Option<Secret<32>>)>> {
         let drones: Vec<u32> = drones.into_iter().collect();
         self.world.swarm.exports(&self.world.setting, &drones).await
     }

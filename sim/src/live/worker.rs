@@ -13,7 +13,7 @@ use quiver_net::{Multiaddr, check_file_limit};
 use quiver_quorum::QuorumSuite;
 
 use super::SPARE_FILES;
-use super::anonymous::Admission;
+use super::admission::Admission;
 use super::deployment::name;
 use super::drone::Drone;
 use super::drone_event::{DroneEvent, EventSink, Exported};

@@ -17,7 +17,7 @@ use quiver_world::ibe_orders::IbeAuthority;
 use quiver_world::run::Pairs;
 
 use super::LiveLeaderNode;
-use super::anonymous::{Admission, unix_time};
+use super::admission::{Admission, unix_time};
 use super::deployment::{Founder, RestartableLeader};
 use super::drone::Drone;
 use super::drone_name;

@@ -8,11 +8,11 @@ use quiver_world::Invariant;
 use quiver_world::envelopes::{AbeAuthority, ORDERS, Order};
 use quiver_world::run::Phase;
 
-use super::{PhaseRun, StepResult};
+use super::event_log::PhaseGoal;
+use super::hosts::message_body;
+use super::phases::{PhaseRun, StepResult};
+use super::swarm::abe_authority;
 use crate::SimError;
-use crate::live::event_log::PhaseGoal;
-use crate::live::hosts::message_body;
-use crate::live::swarm::abe_authority;
 
 impl<S: Suite> PhaseRun<'_, S> {
     /// Hands every drone the keys of its role, and makes the leader seal envelopes.

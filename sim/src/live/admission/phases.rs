@@ -8,15 +8,15 @@ use quiver_world::Invariant;
 use quiver_world::admission::{AT_ONCE, EVERYBODY, linked};
 use quiver_world::run::Phase;
 
-use super::{PhaseRun, StepResult};
 use crate::Result;
-use crate::live::anonymous::refused;
+use crate::live::admission::refused;
 use crate::live::event_log::PhaseGoal;
+use crate::live::phases::{PhaseRun, StepResult};
 use crate::live::swarm::SwarmRequest;
 
 impl<S: Suite> PhaseRun<'_, S> {
     /// Returns true if drones join anonymously.
-    pub(super) fn is_anonymous(&self) -> bool {
+    pub(in crate::live) fn is_anonymous(&self) -> bool {
         self.world.setting.admission.is_some()
     }
 
@@ -37,7 +37,7 @@ impl<S: Suite> PhaseRun<'_, S> {
     }
 
     /// Drones join anonymously, in waves as large as the leader has room for.
-    pub(super) async fn admit_anonymous(&mut self, phase: Phase, drones: &[u32]) -> StepResult {
+    pub(in crate::live) async fn admit_anonymous(&mut self, phase: Phase, drones: &[u32]) -> StepResult {
         let (inside, outside) = self.partition_by_policy(drones)?;
         let (mark, after) = (self.mark(), self.world.event_log().newest());
         self.members.extend(&inside);
@@ -75,7 +75,7 @@ impl<S: Suite> PhaseRun<'_, S> {
 
     /// All members leave, and all drones that ever asked join again: with the same credentials, under other
     /// pseudonyms.
-    pub(super) async fn rejoin_anonymously(&mut self) -> StepResult {
+    pub(in crate::live) async fn rejoin_anonymously(&mut self) -> StepResult {
         if !self.is_anonymous() {
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl<S: Suite> PhaseRun<'_, S> {
     }
 
     /// Checks that nothing that leaders received or sent links two memberships of a drone.
-    pub(super) fn check_unlinkability(&mut self) {
+    pub(in crate::live) fn check_unlinkability(&mut self) {
         let Some(admission) = self.world.setting.admission.clone() else { return };
         let lives = admission.watch.lives();
         let drones: BTreeSet<u32> =

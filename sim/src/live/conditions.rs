@@ -1,6 +1,8 @@
 //! Collects the key of a condition from the KGCs, on a node of its own, as the services do, and opens an order
 //! with it.
 
+mod phases;
+
 use std::convert::Infallible;
 use std::time::Duration;
 

@@ -21,10 +21,10 @@ use quiver_world::run::{Phase, PhaseCosts};
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 
-use super::{PhaseRun, StepResult};
-use crate::live::deployment::name;
-use crate::live::node::LiveNode;
-use crate::live::{EdgeNode, LiveLeaderNode, drone_name};
+use super::deployment::name;
+use super::node::LiveNode;
+use super::phases::{PhaseRun, StepResult};
+use super::{EdgeNode, LiveLeaderNode, drone_name};
 use crate::measure;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};

@@ -13,10 +13,10 @@ use quiver_world::Invariant;
 use quiver_world::ibe_orders::{CHANNEL, SealedOrder, phase_two};
 use quiver_world::run::Phase;
 
-use super::{PhaseRun, StepResult};
 use crate::live::deployment::name;
 use crate::live::event_log::{PhaseGoal, Reached};
 use crate::live::kgc::refused;
+use crate::live::phases::{PhaseRun, StepResult};
 use crate::live::swarm::OrderTerms;
 use crate::live::world::ENROLLING_AT_ONCE;
 use crate::rng_stream::{self, RngStream};
@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 impl<S: Suite> PhaseRun<'_, S> {
     /// Sends an order, lets every drone try to open it, releases its key, and lets every drone try again.
-    pub(super) async fn ibe_order(&mut self) -> StepResult {
+    pub(in crate::live) async fn ibe_order(&mut self) -> StepResult {
         let condition = phase_two(&self.world.setting.group).map_err(refused)?;
         self.send_order(&condition).await?;
         // One operator too few.
