@@ -1,7 +1,7 @@
 //! Runs drones that join anonymously: a node with a fresh transport key for each membership; records what
 //! leaders see.
 
-mod phases;
+pub(super) mod phases;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,6 +7,7 @@ mod membership;
 mod messages;
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use quiver_ainq::Suite;
@@ -18,7 +19,9 @@ use rand_chacha::ChaCha20Rng;
 use super::checker::{Checker, SentMessage};
 use super::event_log::{PhaseGoal, Reached};
 use super::world::LiveWorld;
+use super::{admission, conditions, envelopes, mavlink};
 use crate::measure;
+use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError, interrupt};
 
@@ -42,7 +45,7 @@ pub(crate) async fn run_all<S: Suite>(
     let loss = world.swarm.loss();
     let mut run = PhaseRun::new(world, watch);
     let ended = tokio::select! {
-        ended = run.steps() => Some(ended),
+        ended = run.play() => Some(ended),
         () = interrupt::requested() => None,
         () = loss => Some(Err(Halt::Stuck)),
     };
@@ -70,6 +73,54 @@ impl From<SimError> for Halt {
 }
 
 pub(super) type StepResult<T = ()> = Result<T, Halt>;
+
+/// What comes of a phase, once it is over.
+type PhaseFuture<'a> = Pin<Box<dyn Future<Output = StepResult> + 'a>>;
+
+/// Carries out a phase.
+type PlayPhase<S> = for<'a> fn(&'a mut PhaseRun<'_, S>) -> PhaseFuture<'a>;
+
+/// A phase of a run.
+struct ScriptedPhase<S: Suite> {
+    is_planned: fn(&Plan) -> bool,
+    play: PlayPhase<S>,
+}
+
+/// A phase of the plans for which this holds.
+const fn scripted<S: Suite>(is_planned: fn(&Plan) -> bool, play: PlayPhase<S>) -> ScriptedPhase<S> {
+    ScriptedPhase { is_planned, play }
+}
+
+/// All phases, in their order. A feature adds its own with one line.
+fn script<S: Suite>() -> [ScriptedPhase<S>; 15] {
+    let always: fn(&Plan) -> bool = |_| true;
+    [
+        scripted(always, |run| Box::pin(membership::enrol(run))),
+        scripted(always, |run| Box::pin(membership::connect(run))),
+        scripted(always, |run| Box::pin(membership::form(run))),
+        scripted(always, |run| Box::pin(membership::expire(run))),
+        scripted(always, |run| Box::pin(membership::leave(run))),
+        scripted(always, |run| Box::pin(membership::join(run))),
+        scripted(always, |run| Box::pin(messages::send_messages(run))),
+        scripted(|plan| plan.mavlink, |run| Box::pin(mavlink::fly(run))),
+        scripted(|plan| plan.envelopes, |run| Box::pin(envelopes::seal_envelopes(run))),
+        scripted(|plan| plan.orders, |run| Box::pin(conditions::phases::ibe_order(run))),
+        scripted(|plan| plan.admission.is_some(), |run| Box::pin(admission::phases::rejoin_anonymously(run))),
+        scripted(|plan| plan.deputies > 0, |run| Box::pin(leader_loss::lose_leader(run))),
+        scripted(
+            |plan| plan.deputies == 0 && plan.restart_leader,
+            |run| Box::pin(leader_restart::restart_leader(run)),
+        ),
+        scripted(always, |run| Box::pin(check_final_state(run))),
+        scripted(
+            |plan| plan.admission.is_some(),
+            |run| {
+                admission::phases::check_unlinkability(run);
+                Box::pin(std::future::ready(Ok(())))
+            },
+        ),
+    ]
+}
 
 /// The counters at the beginning of a phase.
 pub(super) struct Mark {
@@ -129,32 +180,18 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
         (self.watch)(FinishedPart { operations: &self.operations, violations, checks: *checks });
     }
 
-    async fn steps(&mut self) -> StepResult {
-        self.enrol().await?;
-        self.connect().await?;
-        self.form().await?;
-        self.expire().await?;
-        self.leave().await?;
-        self.join().await?;
-        self.send_messages(self.world.plan.messages).await?;
-        if self.world.plan.mavlink {
-            self.fly().await?;
+    async fn play(&mut self) -> StepResult {
+        for phase in script::<S>() {
+            if (phase.is_planned)(&self.world.plan) {
+                (phase.play)(self).await?;
+            }
         }
-        if self.world.plan.envelopes {
-            self.seal_envelopes().await?;
-        }
-        if self.world.plan.orders {
-            self.ibe_order().await?;
-        }
-        self.rejoin_anonymously().await?;
-        if self.world.plan.deputies > 0 {
-            self.lose_leader().await?;
-        } else if self.world.plan.restart_leader {
-            self.restart_leader().await?;
-        }
-        self.check_final_state().await?;
-        self.check_unlinkability();
         Ok(())
+    }
+
+    /// Returns true if drones join anonymously.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.world.setting.admission.is_some()
     }
 
     fn results(self) -> PhaseResults {
@@ -279,20 +316,20 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
         let drones: Vec<u32> = drones.into_iter().collect();
         self.world.swarm.exports(&self.world.setting, &drones).await
     }
+}
 
-    /// Compares the keys that every drone exports, whatever it reported.
-    async fn check_final_state(&mut self) -> StepResult {
-        self.checker.after("the last step");
-        let members = self.exports(self.members.iter().copied()).await?;
-        let others = (0..=self.world.outsider()).filter(|drone| !self.members.contains(drone));
-        let others = self.exports(others).await?;
-        let (checker, sent) = (&mut self.checker, &self.sent);
-        self.world.event_log().with_logs(|logs| {
-            checker.members(logs, &members);
-            checker.outsiders(logs, &others);
-            checker.messages(logs, sent);
-        });
-        self.check_keys(&BTreeSet::new());
-        Ok(())
-    }
+/// Compares the keys that every drone exports, whatever it reported.
+async fn check_final_state<S: Suite>(run: &mut PhaseRun<'_, S>) -> StepResult {
+    run.checker.after("the last step");
+    let members = run.exports(run.members.iter().copied()).await?;
+    let others = (0..=run.world.outsider()).filter(|drone| !run.members.contains(drone));
+    let others = run.exports(others).await?;
+    let (checker, sent) = (&mut run.checker, &run.sent);
+    run.world.event_log().with_logs(|logs| {
+        checker.members(logs, &members);
+        checker.outsiders(logs, &others);
+        checker.messages(logs, sent);
+    });
+    run.check_keys(&BTreeSet::new());
+    Ok(())
 }
