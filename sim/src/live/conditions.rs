@@ -13,7 +13,7 @@ use quiver_delivery::release::{CollectCommand, CollectEvent, CollectTiming, Coll
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
-use quiver_world::ibe_orders::SealedOrder;
+use quiver_world::conditions::SealedOrder;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 

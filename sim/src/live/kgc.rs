@@ -16,7 +16,7 @@ use quiver_delivery::release::{
 use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, KgcRecord};
 use quiver_machine::Either;
 use quiver_net::{Host, HostError, Multiaddr};
-use quiver_world::ibe_orders::IbeAuthority;
+use quiver_world::conditions::IbeAuthority;
 
 use super::deployment::Founder;
 use super::drone_event::EventSink as _;

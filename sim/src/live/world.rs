@@ -12,8 +12,8 @@ use quiver_machine::Route;
 use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_report::Progress;
+use quiver_world::conditions::IbeAuthority;
 use quiver_world::formats::pcapng::Capture;
-use quiver_world::ibe_orders::IbeAuthority;
 use quiver_world::run::Pairs;
 
 use super::LiveLeaderNode;

@@ -4,21 +4,17 @@
 //! its own. They know what no node knows (every key, every request, every durable record) and compare only what
 //! a step may have changed, so a step costs the same in a group of any size.
 
-mod admission;
 mod compromise;
 mod contradiction;
-mod convergence;
-mod datagrams;
+pub(crate) mod convergence;
 mod durability;
 mod forgeries;
 mod group_messages;
-mod history;
-mod ibe_orders;
+pub(crate) mod history;
 mod keys;
 mod masks;
-mod publications;
+pub(crate) mod publications;
 mod quantum;
-mod quorum;
 mod rosters;
 
 use std::fmt;
@@ -28,23 +24,23 @@ use std::time::Duration;
 use quiver_ainq::Suite;
 use quiver_testbed::nanos;
 
-use self::admission::AnonymousAdmission;
 use self::compromise::CompromisedNodes;
 use self::contradiction::Contradiction;
 pub use self::convergence::bound;
 use self::convergence::{Convergence, LeadingEpoch};
-use self::datagrams::SealedPayloads;
 use self::durability::Durability;
 use self::forgeries::Forgeries;
 use self::group_messages::GroupMessages;
 use self::history::{GroupHistory, HeldKey};
-use self::ibe_orders::Orders;
 use self::keys::KeyAgreement;
 use self::masks::Masks;
 use self::publications::{LeaderPublication, PublicationReader};
 pub(crate) use self::quantum::QuantumAdversary;
-use self::quorum::QuorumEvidence;
 use self::rosters::Rosters;
+use crate::admission::AnonymousAdmission;
+use crate::conditions::Orders;
+use crate::mavlink::SealedPayloads;
+use crate::quorum::QuorumEvidence;
 use crate::ranks::wire::RankWriter;
 use crate::{Action, DatagramEvent, Effect, NodeId, Step, StepObserver, World};
 
@@ -492,6 +488,6 @@ impl<S: Suite> StepObserver<S> for Invariants<S> {
 }
 
 /// Returns true if the node died in this step.
-fn died(step: &Step) -> bool {
+pub(crate) fn died(step: &Step) -> bool {
     step.effects.contains(&Effect::Died)
 }

@@ -2,14 +2,11 @@
 
 mod actions;
 mod adversary;
-mod anonymous;
-mod datagrams;
 mod headers;
 mod links;
 mod parallel;
 mod power;
 mod query;
-mod relays;
 mod repeats;
 mod scheduler;
 mod setup;
@@ -31,12 +28,13 @@ use quiver_relay::WithRelays;
 use sha2::Sha256;
 
 pub use self::actions::message_number;
-use self::adversary::Adversary;
+pub(crate) use self::adversary::Adversary;
 pub(crate) use self::adversary::Doubled;
-use self::headers::Headers;
-use self::links::Links;
+pub(crate) use self::headers::Headers;
+pub(crate) use self::links::Links;
 pub use self::setup::{Disks, Setup, WorldError};
-use self::split::Split;
+pub(crate) use self::split::Split;
+pub(crate) use self::split::anonymous_end;
 use crate::admission::AnonymousDrone;
 use crate::air::Air;
 use crate::drone_node::DroneNode;
@@ -44,7 +42,7 @@ use crate::event_queue::WorldEventQueue;
 use crate::kgc_node::KgcNode;
 use crate::mavlink::stations::Stations;
 use crate::node_id::NodeIndex;
-use crate::relay_node::RelayNode;
+use crate::relays::RelayNode;
 use crate::step::Sabotage;
 use crate::two_hops::TwoHopsState;
 use crate::{Action, Fleet, Hop, NodeId, SimNetwork};
@@ -54,7 +52,7 @@ use quiver_testbed::SimNode;
 const RECORDED: usize = 4096;
 
 /// A leader with its envelopes, whose drones may be behind relays.
-type LeaderNode<S> = WithRelays<RoleNode<AdmittingLeader<S>, Envelopes>>;
+pub(crate) type LeaderNode<S> = WithRelays<RoleNode<AdmittingLeader<S>, Envelopes>>;
 /// Commands of a leader's node.
 pub type LeaderNodeCommand = Either<AdmittingLeaderCommand, EnvelopeCommand>;
 /// Commands of an edge with its envelopes.
@@ -62,51 +60,51 @@ pub type DroneNodeCommand = Either<EdgeCommand, EnvelopeCommand>;
 
 /// All nodes, the network between them, and the clock. See the [crate](crate) for its guarantees.
 pub struct World<S: Suite> {
-    setup: Setup,
-    fleet: Arc<Fleet<S>>,
-    nodes: NodeIndex,
+    pub(crate) setup: Setup,
+    pub(crate) fleet: Arc<Fleet<S>>,
+    pub(crate) nodes: NodeIndex,
     /// Nanoseconds since the world began.
-    now: u64,
-    queue: WorldEventQueue,
-    scheduled: Vec<Option<ScheduledAction>>,
-    network: SimNetwork,
-    links: Links,
-    kgcs: Vec<SimNode<KgcNode<S>>>,
-    leaders: Vec<SimNode<LeaderNode<S>>>,
-    relays: Vec<SimNode<RelayNode>>,
-    edges: Vec<Option<Box<SimNode<DroneNode<S>>>>>,
-    headers: Headers,
+    pub(crate) now: u64,
+    pub(crate) queue: WorldEventQueue,
+    pub(crate) scheduled: Vec<Option<ScheduledAction>>,
+    pub(crate) network: SimNetwork,
+    pub(crate) links: Links,
+    pub(crate) kgcs: Vec<SimNode<KgcNode<S>>>,
+    pub(crate) leaders: Vec<SimNode<LeaderNode<S>>>,
+    pub(crate) relays: Vec<SimNode<RelayNode>>,
+    pub(crate) edges: Vec<Option<Box<SimNode<DroneNode<S>>>>>,
+    pub(crate) headers: Headers,
     /// Sender, whether to the group, and the message.
-    recorded: VecDeque<(NodeId, bool, Arc<[u8]>)>,
+    pub(crate) recorded: VecDeque<(NodeId, bool, Arc<[u8]>)>,
     /// Hops that no observer was told of yet.
-    hops: Vec<Hop>,
-    adversary: Adversary,
+    pub(crate) hops: Vec<Hop>,
+    pub(crate) adversary: Adversary,
     /// Relays that are hostile.
-    hostile: BTreeSet<u16>,
+    pub(crate) hostile: BTreeSet<u16>,
     /// Messages that were published to the group, the newest last, and the nodes that have each.
-    gossip: VecDeque<(Arc<[u8]>, BTreeSet<NodeId>)>,
+    pub(crate) gossip: VecDeque<(Arc<[u8]>, BTreeSet<NodeId>)>,
     /// KGCs that lie, and those whose operators have approved the second phase.
-    lying: BTreeSet<KgcId>,
-    approved: BTreeSet<KgcId>,
+    pub(crate) lying: BTreeSet<KgcId>,
+    pub(crate) approved: BTreeSet<KgcId>,
     /// Edges that have put their names away, where leaders demand a policy.
-    anonymous: BTreeMap<u32, AnonymousDrone>,
+    pub(crate) anonymous: BTreeMap<u32, AnonymousDrone>,
     /// Time for which nodes that are to crash stay down.
-    returns: BTreeMap<NodeId, Duration>,
-    air: Option<Air>,
+    pub(crate) returns: BTreeMap<NodeId, Duration>,
+    pub(crate) air: Option<Air>,
     /// Places of the members, if some do not hear the leader.
-    field: Option<Box<TwoHopsState>>,
+    pub(crate) field: Option<Box<TwoHopsState>>,
     /// Stations of MAVLink telemetry in the group's datagrams.
-    stations: Option<Box<Stations<S>>>,
+    pub(crate) stations: Option<Box<Stations<S>>>,
     /// Share of this process, if others play the world with it.
-    split: Option<Box<Split>>,
-    trace: Option<Sha256>,
-    steps: u64,
-    leader_cpu: Duration,
+    pub(crate) split: Option<Box<Split>>,
+    pub(crate) trace: Option<Sha256>,
+    pub(crate) steps: u64,
+    pub(crate) leader_cpu: Duration,
 }
 
 /// An action that the world has scheduled itself.
 #[derive(Clone, Debug)]
-enum ScheduledAction {
+pub(crate) enum ScheduledAction {
     Act(Box<Action>),
     /// A node tries to reach one that it dials.
     Connect(NodeId, NodeId),

@@ -10,7 +10,7 @@ use quiver_group::LeaderCommand;
 use quiver_ibe::Condition;
 use quiver_machine::Either;
 use quiver_world::Invariant;
-use quiver_world::ibe_orders::{CHANNEL, SealedOrder, phase_two};
+use quiver_world::conditions::{CHANNEL, SealedOrder, phase_two};
 use quiver_world::run::Phase;
 
 use crate::live::conditions::OrderTerms;

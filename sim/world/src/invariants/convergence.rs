@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use quiver_ainq::{Epoch, Suite};
 
-use super::admission::out_of_place;
 use super::history::{GroupHistory, show};
 use super::{Evidence, InvariantCheck};
+use crate::admission::out_of_place;
 use crate::{NodeId, World};
 
 /// Time after the last fault within which every live member reaches the newest epoch.

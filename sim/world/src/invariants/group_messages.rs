@@ -25,7 +25,7 @@ impl<S: Suite> InvariantCheck<S> for GroupMessages {
             else {
                 continue;
             };
-            if channel.as_str() == crate::ibe_orders::CHANNEL {
+            if channel.as_str() == crate::conditions::CHANNEL {
                 continue;
             }
             let said = message_number(data).filter(|number| self.said.contains(number));

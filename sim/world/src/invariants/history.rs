@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quiver_ainq::{Epoch, Name, Suite};
 
 use super::Invariant;
-use super::admission::Pseudonyms;
+use crate::admission::Pseudonyms;
 use crate::{NodeId, World};
 
 /// An epoch that a leader made.

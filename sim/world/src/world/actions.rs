@@ -11,9 +11,9 @@ use quiver_machine::Either;
 use quiver_testbed::{Stimulus, nanos};
 
 use super::{ScheduledAction, World};
+use crate::conditions;
 use crate::event_queue::WorldEvent;
 use crate::fleet::edge_name;
-use crate::ibe_orders;
 use crate::kgc_node::KgcNodeCommand;
 use crate::{Action, NodeId, Partition, Step};
 
@@ -32,14 +32,14 @@ impl<S: Suite> World<S> {
         self.plan(after, ScheduledAction::Act(Box::new(action)));
     }
 
-    pub(super) fn plan(&mut self, after: Duration, scheduled: ScheduledAction) {
+    pub(crate) fn plan(&mut self, after: Duration, scheduled: ScheduledAction) {
         let number = u32::try_from(self.scheduled.len()).unwrap_or(u32::MAX);
         self.scheduled.push(Some(scheduled));
         self.queue.push(self.now.saturating_add(nanos(after)), number, WorldEvent::ScheduledAction);
     }
 
     /// Carries out an scheduled action. Gives the steps taken at once, and the action if it was one.
-    pub(super) fn run_scheduled(&mut self, number: u32) -> (Vec<Step>, Option<Action>) {
+    pub(crate) fn run_scheduled(&mut self, number: u32) -> (Vec<Step>, Option<Action>) {
         let scheduled = self.scheduled.get_mut(number as usize).and_then(Option::take);
         let mut steps = Vec::new();
         match scheduled {
@@ -149,7 +149,7 @@ impl<S: Suite> World<S> {
             .filter_map(|ordinal| Some((self.leader(ordinal)?.status().epoch?, ordinal)))
             .max();
         let data = self.fleet.order(number)?;
-        let channel = Name::new(ibe_orders::CHANNEL).expect("a plain name");
+        let channel = Name::new(conditions::CHANNEL).expect("a plain name");
         self.submit_to_leader(leading?.1, LeaderCommand::Send { channel, data }, "hand on an order")
     }
 
@@ -164,7 +164,7 @@ impl<S: Suite> World<S> {
             .collect()
     }
 
-    pub(super) fn submit_to_leader(
+    pub(crate) fn submit_to_leader(
         &mut self,
         ordinal: u16,
         command: impl Into<AdmittingLeaderCommand>,
@@ -173,7 +173,7 @@ impl<S: Suite> World<S> {
         self.step_leader(ordinal, Stimulus::Command(Either::Left(command.into())), label)
     }
 
-    pub(super) fn submit_to_edge(
+    pub(crate) fn submit_to_edge(
         &mut self,
         edge: u32,
         command: EdgeCommand,

@@ -24,7 +24,7 @@ pub(crate) use self::two_keys::Doubled;
 
 /// Messages of the adversary.
 #[derive(Debug, Default)]
-pub(super) struct Adversary {
+pub(crate) struct Adversary {
     /// Forged messages, the newest last.
     forged: VecDeque<Arc<[u8]>>,
     /// Forged joins that wait for a challenge: the named key, by nonce.
@@ -35,7 +35,7 @@ pub(super) struct Adversary {
 
 impl<S: Suite> World<S> {
     /// Repeats a message to a node, over a connection that the node has.
-    pub(super) fn replay(&mut self, pick: u64, to: NodeId) {
+    pub(crate) fn replay(&mut self, pick: u64, to: NodeId) {
         let count = self.recorded.len() as u64;
         let Some(place) = pick.checked_rem(count).and_then(|place| usize::try_from(place).ok()) else {
             return;
@@ -61,7 +61,7 @@ impl<S: Suite> World<S> {
 
     /// Sends all nodes headers that open a term, made by unauthorised signers: a leader of another KGC, and a
     /// real drone that is no leader.
-    pub(super) fn usurp(&mut self, edge: u32, rounds: u32) {
+    pub(crate) fn usurp(&mut self, edge: u32, rounds: u32) {
         let newest = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch).max();
         let round = newest.map_or(0, |epoch| epoch.round()).saturating_add(u64::from(rounds.max(1)));
         let ordinal = u16::try_from(edge % u32::from(self.nodes.leaders)).unwrap_or(0);

@@ -32,14 +32,14 @@ struct Link {
 
 /// All links.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(crate) struct Links {
     nodes: NodeIndex,
     /// A row per dialler, one column per node that is dialled.
     table: Vec<Link>,
 }
 
 impl Links {
-    pub(super) fn new(nodes: NodeIndex, edges: u32) -> Self {
+    pub(crate) fn new(nodes: NodeIndex, edges: u32) -> Self {
         let count = nodes.hubs() + edges as usize;
         Self { nodes, table: vec![Link::default(); count * nodes.hubs()] }
     }
@@ -61,18 +61,18 @@ impl Links {
     }
 
     /// The number of the connection between two nodes, if there is one.
-    pub(super) fn connection(&self, a: NodeId, b: NodeId) -> Option<u32> {
+    pub(crate) fn connection(&self, a: NodeId, b: NodeId) -> Option<u32> {
         self.link(a, b).filter(|link| link.up).map(|link| link.connection)
     }
 
     /// Returns true if a hub passes on a node's group messages.
-    pub(super) fn relays(&self, hub: NodeId, from: NodeId) -> bool {
+    pub(crate) fn relays(&self, hub: NodeId, from: NodeId) -> bool {
         let [lower, higher] = self.link(hub, from).map(|link| link.relays).unwrap_or_default();
         if self.nodes.index(hub) < self.nodes.index(from) { lower } else { higher }
     }
 
     /// A hub passes on a node's group messages from now on, or no more.
-    pub(super) fn set_relays(&mut self, hub: NodeId, from: NodeId, connection: u32, allowed: bool) {
+    pub(crate) fn set_relays(&mut self, hub: NodeId, from: NodeId, connection: u32, allowed: bool) {
         let hub_is_lower = self.nodes.index(hub) < self.nodes.index(from);
         let link = self.link_mut(hub, from).filter(|link| link.up && link.connection == connection);
         if let Some(link) = link {
@@ -83,7 +83,7 @@ impl Links {
 
     /// The leader through which a node receives group messages: the first one it is connected to; of an edge that knows
     /// relays, the first of these.
-    pub(super) fn hub_of(&self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn hub_of(&self, node: NodeId) -> Option<NodeId> {
         let connected = |hub: &NodeId| *hub != node && self.connection(node, *hub).is_some();
         match node {
             NodeId::Edge(edge) if self.nodes.relays > 0 => self.nodes.relays_of(edge).find(connected),
@@ -94,7 +94,7 @@ impl Links {
 
 impl<S: Suite> World<S> {
     /// The nodes that may connect with a node.
-    pub(super) fn neighbours(&self, node: NodeId) -> Vec<NodeId> {
+    pub(crate) fn neighbours(&self, node: NodeId) -> Vec<NodeId> {
         let nodes = self.nodes;
         let hubs = (0..nodes.hubs()).map(|index| nodes.node(index));
         let mut neighbours: Vec<NodeId> =
@@ -107,7 +107,7 @@ impl<S: Suite> World<S> {
     }
 
     /// A node that was started dials, and is dialled.
-    pub(super) fn plan_connections(&mut self, node: NodeId) {
+    pub(crate) fn plan_connections(&mut self, node: NodeId) {
         for other in self.neighbours(node) {
             if let Some(link) = self.links.link_mut(node, other) {
                 link.blocked = false;
@@ -125,7 +125,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    pub(super) fn plan_connect(&mut self, a: NodeId, b: NodeId, after: Duration) {
+    pub(crate) fn plan_connect(&mut self, a: NodeId, b: NodeId, after: Duration) {
         let (hub, dialler) = self.ends(a, b);
         self.plan(after, ScheduledAction::Connect(dialler, hub));
     }
@@ -136,7 +136,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Connects two nodes, or tries again later if it cannot be now.
-    pub(super) fn connect(&mut self, dialler: NodeId, hub: NodeId) {
+    pub(crate) fn connect(&mut self, dialler: NodeId, hub: NodeId) {
         if !self.alive(dialler) || !self.alive(hub) {
             return;
         }
@@ -176,7 +176,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Ends a connection and notifies both ends that are on.
-    pub(super) fn disconnect(&mut self, a: NodeId, b: NodeId) -> bool {
+    pub(crate) fn disconnect(&mut self, a: NodeId, b: NodeId) -> bool {
         let Some(link) = self.links.link_mut(a, b).filter(|link| link.up) else {
             return false;
         };
@@ -191,14 +191,14 @@ impl<S: Suite> World<S> {
     }
 
     /// All connections of a node that died.
-    pub(super) fn disconnect_all(&mut self, node: NodeId) {
+    pub(crate) fn disconnect_all(&mut self, node: NodeId) {
         for other in self.neighbours(node) {
             self.disconnect(node, other);
         }
     }
 
     /// Cuts a connection for a while. It is the same one that dials again.
-    pub(super) fn penalize(&mut self, node: NodeId, other: NodeId, connection: u32) {
+    pub(crate) fn penalize(&mut self, node: NodeId, other: NodeId, connection: u32) {
         if self.links.connection(node, other) == Some(connection) {
             self.disconnect(node, other);
             let dialled = self.nodes.index(node) < self.nodes.index(other);
@@ -208,7 +208,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Ends a connection. The node that dialled it does so again.
-    pub(super) fn end_connection(&mut self, node: NodeId, other: NodeId, connection: u32) {
+    pub(crate) fn end_connection(&mut self, node: NodeId, other: NodeId, connection: u32) {
         if self.links.connection(node, other) == Some(connection) {
             self.disconnect(node, other);
             self.plan_connect(node, other, REDIAL);
@@ -216,7 +216,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Cuts a connection for as long as both live.
-    pub(super) fn block(&mut self, node: NodeId, other: NodeId, connection: u32) {
+    pub(crate) fn block(&mut self, node: NodeId, other: NodeId, connection: u32) {
         if self.links.connection(node, other) == Some(connection) {
             self.disconnect(node, other);
             if let Some(link) = self.links.link_mut(node, other) {
@@ -226,7 +226,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Connected nodes that a partition parts notice after a while.
-    pub(super) fn plan_severing(&mut self, partition: &Partition) {
+    pub(crate) fn plan_severing(&mut self, partition: &Partition) {
         let hubs: Vec<NodeId> = (0..self.nodes.hubs()).map(|index| self.nodes.node(index)).collect();
         for hub in hubs {
             for other in self.neighbours(hub) {
@@ -239,7 +239,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Ends a lost connection; it is dialled anew.
-    pub(super) fn sever(&mut self, a: NodeId, b: NodeId) {
+    pub(crate) fn sever(&mut self, a: NodeId, b: NodeId) {
         let open = self.network.reaches(a, b) && self.network.reaches(b, a);
         if !open && self.disconnect(a, b) {
             self.plan_connect(a, b, REDIAL);

@@ -12,7 +12,7 @@ use quiver_testbed::{FaultInjection, Stimulus};
 
 use super::step::take_step;
 use super::{LeaderNode, ScheduledAction, World};
-use crate::relay_node::RelayNode;
+use crate::relays::RelayNode;
 use crate::rng_stream::{self, RngStream};
 use crate::step::Sabotage;
 use crate::{Cause, DiskState, Effect, NodeId, Step};
@@ -26,7 +26,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Switches a node on with its durable state. Machines may act before their first input.
-    pub(super) fn start(&mut self, node: NodeId) -> Option<Step> {
+    pub(crate) fn start(&mut self, node: NodeId) -> Option<Step> {
         if self.alive(node) {
             return None;
         }
@@ -126,7 +126,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    pub(super) fn stop(&mut self, node: NodeId) {
+    pub(crate) fn stop(&mut self, node: NodeId) {
         if !self.alive(node) {
             return;
         }
@@ -160,7 +160,7 @@ impl<S: Suite> World<S> {
     }
 
     /// A node shall die after so many more outputs.
-    pub(super) fn crash_after(&mut self, node: NodeId, after: u32, down_for: Duration) {
+    pub(crate) fn crash_after(&mut self, node: NodeId, after: u32, down_for: Duration) {
         if self.alive(node) {
             self.with(node, |faults| *faults.crash_after = Some(after));
             self.returns.insert(node, down_for);
@@ -168,7 +168,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Makes a KGC lie, or be honest again.
-    pub(super) fn set_lying(&mut self, id: KgcId, lies: bool) {
+    pub(crate) fn set_lying(&mut self, id: KgcId, lies: bool) {
         if lies {
             self.lying.insert(id)
         } else {
@@ -181,7 +181,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Makes a relay hostile, or puts an honest one in its place.
-    pub(super) fn set_hostile(&mut self, number: u16, hostile: bool) -> Option<Step> {
+    pub(crate) fn set_hostile(&mut self, number: u16, hostile: bool) -> Option<Step> {
         let (dice, node) = (self.hostile_dice(number), NodeId::Relay(number));
         if hostile {
             self.hostile.insert(number);
@@ -200,16 +200,16 @@ impl<S: Suite> World<S> {
         rng_stream::key(self.setup.seed, RngStream::HostileRelay(number))
     }
 
-    pub(super) fn set_skew(&mut self, node: NodeId, seconds: i64) {
+    pub(crate) fn set_skew(&mut self, node: NodeId, seconds: i64) {
         self.with(node, |faults| *faults.skew = seconds);
     }
 
-    pub(super) fn set_disk(&mut self, node: NodeId, state: DiskState) {
+    pub(crate) fn set_disk(&mut self, node: NodeId, state: DiskState) {
         self.with(node, |faults| *faults.disk = state);
     }
 
     /// Ends all faults, and switches on every node that is off.
-    pub(super) fn calm(&mut self, steps: &mut Vec<Step>) {
+    pub(crate) fn calm(&mut self, steps: &mut Vec<Step>) {
         self.network.heal();
         self.network.calm();
         if let Some(air) = &mut self.air {

@@ -31,7 +31,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Second factor with which nodes start.
-    pub(super) fn kem(&self) -> KemSetting {
+    pub(crate) fn kem(&self) -> KemSetting {
         match self.setup.sabotage {
             Sabotage::LeaveOutKem => KemSetting::None,
             _ => self.setup.kem,
@@ -122,11 +122,11 @@ impl<S: Suite> World<S> {
         self.kgc_node(id)?.machine.as_deref().map(|kgc_node| &**kgc_node)
     }
 
-    pub(super) fn kgc_node(&self, id: KgcId) -> Option<&SimNode<KgcNode<S>>> {
+    pub(crate) fn kgc_node(&self, id: KgcId) -> Option<&SimNode<KgcNode<S>>> {
         self.kgcs.get(usize::from(id).checked_sub(1)?)
     }
 
-    pub(super) fn kgc_node_mut(&mut self, id: KgcId) -> Option<&mut SimNode<KgcNode<S>>> {
+    pub(crate) fn kgc_node_mut(&mut self, id: KgcId) -> Option<&mut SimNode<KgcNode<S>>> {
         self.kgcs.get_mut(usize::from(id).checked_sub(1)?)
     }
 
@@ -219,7 +219,7 @@ impl<S: Suite> World<S> {
         self.trace.clone().map(|trace| trace.finalize().into())
     }
 
-    pub(super) fn number(&self, node: NodeId) -> u32 {
+    pub(crate) fn number(&self, node: NodeId) -> u32 {
         u32::try_from(self.nodes.index(node)).unwrap_or(u32::MAX)
     }
 }

@@ -18,7 +18,7 @@ impl<S: Suite> World<S> {
     }
 
     /// The transmissions that take a message over the radio; `None` if nobody is there to pass it on.
-    pub(super) fn radio_legs(&self, from: NodeId, to: NodeId) -> Option<Vec<(NodeId, NodeId)>> {
+    pub(crate) fn radio_legs(&self, from: NodeId, to: NodeId) -> Option<Vec<(NodeId, NodeId)>> {
         let field = self.field.as_ref();
         let relays = field.and_then(|field| field.relays(from).or_else(|| field.relays(to)));
         let Some(relays) = relays else { return Some(vec![(from, to)]) };
@@ -27,13 +27,13 @@ impl<S: Suite> World<S> {
     }
 
     /// Returns true if a node is in range of the leaders.
-    pub(super) fn hears_leaders(&self, node: NodeId) -> bool {
+    pub(crate) fn hears_leaders(&self, node: NodeId) -> bool {
         self.field.as_ref().is_none_or(|field| field.hears_leaders(node))
     }
 
     /// A leader broadcasts over the radio. Gives the number of the message if it is of an epoch and members
     /// are out of range.
-    pub(super) fn begin_repeats(
+    pub(crate) fn begin_repeats(
         &mut self,
         hub: NodeId,
         payload: &Arc<[u8]>,
@@ -44,7 +44,7 @@ impl<S: Suite> World<S> {
     }
 
     /// A member has a broadcast from the leader.
-    pub(super) fn note_from_leader(&mut self, message: Option<u64>, to: NodeId, arrives: Option<u64>) {
+    pub(crate) fn note_from_leader(&mut self, message: Option<u64>, to: NodeId, arrives: Option<u64>) {
         let (Some(field), Some(message), NodeId::Edge(edge), Some(at)) =
             (&mut self.field, message, to, arrives)
         else {
@@ -66,7 +66,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Takes an event of the repetitions off the queue.
-    pub(super) fn take_repeat(&mut self, observer: &mut dyn StepObserver<S>) {
+    pub(crate) fn take_repeat(&mut self, observer: &mut dyn StepObserver<S>) {
         let Some(queued) = self.queue.pop() else { return };
         let node = self.nodes.node(queued.event.node as usize);
         let (NodeId::Edge(edge), WorldEvent::Repeat { message }) = (node, queued.event.event) else { return };

@@ -133,10 +133,10 @@ impl Default for Setup {
 /// Durable state of all nodes.
 #[derive(Clone, Debug)]
 pub struct Disks<S: Suite> {
-    pub(super) fleet: Arc<Fleet<S>>,
-    pub(super) kgcs: Vec<Vec<KgcNodeRecord>>,
-    pub(super) leaders: Vec<Vec<Either<LeaderRecord, Infallible>>>,
-    pub(super) edges: Vec<Vec<Snapshot>>,
+    pub(crate) fleet: Arc<Fleet<S>>,
+    pub(crate) kgcs: Vec<Vec<KgcNodeRecord>>,
+    pub(crate) leaders: Vec<Vec<Either<LeaderRecord, Infallible>>>,
+    pub(crate) edges: Vec<Vec<Snapshot>>,
 }
 
 /// Reason why a world cannot be.

@@ -15,10 +15,10 @@ use crate::step::{MachineEnd, StepAccount};
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, StepObserver};
 
 /// Steps of one edge.
-pub(super) type EdgeSteps = (u32, Vec<Step>);
+pub(crate) type EdgeSteps = (u32, Vec<Step>);
 
 /// Share of this rank in the world.
-pub(super) struct Split {
+pub(crate) struct Split {
     ranks: Ranks,
     /// State of the edges whose machines are other ranks'; `None` for those of this rank.
     away: Vec<Option<AwayEdge>>,
@@ -37,7 +37,7 @@ struct AwayEdge {
 
 impl Split {
     /// A share of this many edges; `owner` names the edge with which each one stays together.
-    pub(super) fn new(ranks: Ranks, edges: u32, owner: impl Fn(u32) -> u32) -> Self {
+    pub(crate) fn new(ranks: Ranks, edges: u32, owner: impl Fn(u32) -> u32) -> Self {
         let (rank, count) = (ranks.rank(), ranks.count().max(1));
         let away = |edge| (owner(edge) % count != rank).then(AwayEdge::default);
         Self { away: (0..edges).map(away).collect(), ranks, wants_stop: false, stop: false }
@@ -141,7 +141,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Returns true if an edge is switched on, whichever rank has it.
-    pub(super) fn is_on(&self, edge: u32) -> bool {
+    pub(crate) fn is_on(&self, edge: u32) -> bool {
         match self.split.as_ref().and_then(|split| split.away(edge)) {
             Some(away) => away.alive,
             None => self.edge(edge).is_some(),
@@ -149,7 +149,7 @@ impl<S: Suite> World<S> {
     }
 
     /// The same for an edge that its disk holds up.
-    pub(super) fn is_stalled(&self, edge: u32) -> bool {
+    pub(crate) fn is_stalled(&self, edge: u32) -> bool {
         match self.split.as_ref().and_then(|split| split.away(edge)) {
             Some(away) => away.stalled,
             None => self.edges.get(edge as usize).and_then(Option::as_ref).is_some_and(|edge| edge.stalled()),
@@ -157,7 +157,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Notes that another rank's edge is switched off.
-    pub(super) fn note_off(&mut self, edge: u32) {
+    pub(crate) fn note_off(&mut self, edge: u32) {
         let away = self.split.as_mut().and_then(|split| split.away.get_mut(edge as usize)?.as_mut());
         if let Some(away) = away {
             *away = AwayEdge::default();
@@ -165,7 +165,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Returns true if the observer wants the world to stop. That of another rank stops this one, too, once it is told.
-    pub(super) fn is_over(&mut self, observer: &dyn StepObserver<S>) -> bool {
+    pub(crate) fn is_over(&mut self, observer: &dyn StepObserver<S>) -> bool {
         let stops = observer.stops();
         match &mut self.split {
             None => stops,
@@ -177,14 +177,14 @@ impl<S: Suite> World<S> {
     }
 
     /// Tells an observer of a step, unless that is another rank's observer's.
-    pub(super) fn show(&self, step: &Step, observer: &mut dyn StepObserver<S>) {
+    pub(crate) fn show(&self, step: &Step, observer: &mut dyn StepObserver<S>) {
         if step.account.is_none() {
             observer.on_step(self, step);
         }
     }
 
     /// Lets the rank that has the edge do something with it, and tells all ranks what came of it.
-    pub(super) fn at_home(&mut self, edge: u32, act: impl FnOnce(&mut Self) -> Option<Step>) -> Option<Step> {
+    pub(crate) fn at_home(&mut self, edge: u32, act: impl FnOnce(&mut Self) -> Option<Step>) -> Option<Step> {
         if self.split.is_none() {
             return act(self);
         }
@@ -194,7 +194,7 @@ impl<S: Suite> World<S> {
 
     /// Tells all ranks the steps of edges of this one, and gives those of all, by edge. The state of the edges of other
     /// ranks is noted.
-    pub(super) fn share(&mut self, mut steps: Vec<EdgeSteps>) -> Vec<EdgeSteps> {
+    pub(crate) fn share(&mut self, mut steps: Vec<EdgeSteps>) -> Vec<EdgeSteps> {
         let Some(mut split) = self.split.take() else { return steps };
         let mut writer = RankWriter::default();
         writer.bool(split.wants_stop);
@@ -311,7 +311,7 @@ fn read_step(reader: &mut Reader<'_>, edge: u32) -> Option<Step> {
 }
 
 /// Tells if an anonymous drone was admitted in a step, and how its machine ended, if it did.
-pub(super) fn anonymous_end(step: &Step) -> (bool, Option<MachineEnd>) {
+pub(crate) fn anonymous_end(step: &Step) -> (bool, Option<MachineEnd>) {
     if let Some(account) = &step.account {
         return (account.admitted, account.end);
     }

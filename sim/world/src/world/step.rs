@@ -21,9 +21,9 @@ use crate::{Cause, Effect, Hop, NodeEvent, NodeId, Setup, Step, StepObserver};
 
 /// Options of a step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StepOptions {
-    pub(super) nodes: NodeIndex,
-    pub(super) sabotage: Sabotage,
+pub(crate) struct StepOptions {
+    pub(crate) nodes: NodeIndex,
+    pub(crate) sabotage: Sabotage,
     /// True to measure the leaders' CPU time: reading the clock takes as long as many a drone's step.
     metered: bool,
     share_verifications: bool,
@@ -31,7 +31,7 @@ pub(super) struct StepOptions {
 }
 
 /// Takes a step of one node.
-pub(super) fn take_step<M: Machine<Record: Record>>(
+pub(crate) fn take_step<M: Machine<Record: Record>>(
     sim_node: &mut SimNode<M>,
     node: NodeId,
     at: u64,
@@ -91,7 +91,7 @@ fn digest(step: &Step, nodes: NodeIndex, records: Sha256) -> [u8; 32] {
 }
 
 /// The stimulus and cause of a due event.
-pub(super) fn stimulus<C>(nodes: NodeIndex, due: WorldEvent) -> Option<(Stimulus<C>, Cause)> {
+pub(crate) fn stimulus<C>(nodes: NodeIndex, due: WorldEvent) -> Option<(Stimulus<C>, Cause)> {
     let node = |number: u32| nodes.node(number as usize);
     let peer = |number: u32, connection| nodes.peer(node(number), connection);
     Some(match due {
@@ -120,12 +120,12 @@ pub(super) fn stimulus<C>(nodes: NodeIndex, due: WorldEvent) -> Option<(Stimulus
 }
 
 impl<S: Suite> World<S> {
-    pub(super) fn step_options(&self) -> StepOptions {
+    pub(crate) fn step_options(&self) -> StepOptions {
         let Setup { sabotage, metered, share_verifications, traced, .. } = self.setup;
         StepOptions { nodes: self.nodes, sabotage, metered, share_verifications, traced }
     }
 
-    pub(super) fn step_kgc(
+    pub(crate) fn step_kgc(
         &mut self,
         id: KgcId,
         stimulus: Stimulus<KgcNodeCommand>,
@@ -136,7 +136,7 @@ impl<S: Suite> World<S> {
         Some(take_step(sim_node, NodeId::Kgc(id), now, (stimulus, Cause::Command(label)), options))
     }
 
-    pub(super) fn step_leader(
+    pub(crate) fn step_leader(
         &mut self,
         ordinal: u16,
         stimulus: Stimulus<LeaderNodeCommand>,
@@ -147,7 +147,7 @@ impl<S: Suite> World<S> {
         Some(take_step(sim_node, NodeId::Leader(ordinal), now, (stimulus, Cause::Command(label)), options))
     }
 
-    pub(super) fn step_edge(
+    pub(crate) fn step_edge(
         &mut self,
         number: u32,
         stimulus: Stimulus<DroneNodeCommand>,
@@ -164,7 +164,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Lets a node take something that is due.
-    pub(super) fn step_due(&mut self, node: NodeId, due: WorldEvent) -> Option<Step> {
+    pub(crate) fn step_due(&mut self, node: NodeId, due: WorldEvent) -> Option<Step> {
         let (options, now, nodes) = (self.step_options(), self.now, self.nodes);
         match node {
             NodeId::Kgc(id) => {
@@ -187,7 +187,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Applies the effects of a step: the trace, the next wake-up, and what was sent.
-    pub(super) fn apply_effects(&mut self, step: &Step) {
+    pub(crate) fn apply_effects(&mut self, step: &Step) {
         self.steps += 1;
         if let (Some(trace), Some(digest)) = (&mut self.trace, &step.digest) {
             trace.update(digest);
@@ -238,7 +238,7 @@ impl<S: Suite> World<S> {
         }
     }
 
-    pub(super) fn plan_wake(&mut self, node: NodeId) {
+    pub(crate) fn plan_wake(&mut self, node: NodeId) {
         let deaf = self.setup.sabotage == Sabotage::MissDeadlines && self.now > 60_000_000_000;
         let Some((deadline, wake)) = self.deadline_and_wake(node) else { return };
         if deadline < *wake && !deaf {
@@ -249,7 +249,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Time at which a node must be woken, and the time at which it will be.
-    pub(super) fn deadline_and_wake(&mut self, node: NodeId) -> Option<(u64, &mut u64)> {
+    pub(crate) fn deadline_and_wake(&mut self, node: NodeId) -> Option<(u64, &mut u64)> {
         match node {
             NodeId::Kgc(id) => {
                 let sim_node = self.kgc_node_mut(id)?;
@@ -272,7 +272,7 @@ impl<S: Suite> World<S> {
 
     /// A planned wake-up is here. Returns whether the node wants it; if it wants a later one, that is
     /// planned.
-    pub(super) fn take_wake_up(&mut self, node: NodeId) -> bool {
+    pub(crate) fn take_wake_up(&mut self, node: NodeId) -> bool {
         let now = self.now;
         let Some((deadline, wake)) = self.deadline_and_wake(node) else { return false };
         if *wake <= now {
@@ -313,7 +313,7 @@ impl<S: Suite> World<S> {
 
     /// Gossip: a leader reaches every node connected to it; an edge reaches its leader, which relays it if it
     /// knows the edge.
-    pub(super) fn spread(&mut self, at: u64, from: NodeId, payload: &Arc<[u8]>) {
+    pub(crate) fn spread(&mut self, at: u64, from: NodeId, payload: &Arc<[u8]>) {
         if self.nodes.relays > 0 {
             return self.publish_over_relays(at, from, payload);
         }
@@ -363,7 +363,7 @@ impl<S: Suite> World<S> {
 
     /// Sends a message to one node, over the radio if there is one between them. Gives when the radio is done
     /// with it, unless it was lost there.
-    pub(super) fn transmit(
+    pub(crate) fn transmit(
         &mut self,
         at: u64,
         from: NodeId,
@@ -394,7 +394,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Keeps a hop for the observers.
-    pub(super) fn note_hop(
+    pub(crate) fn note_hop(
         &mut self,
         (from, to): (NodeId, NodeId),
         times: (u64, Option<u64>),
@@ -407,14 +407,14 @@ impl<S: Suite> World<S> {
     }
 
     /// Tells an observer of the hops, and of the stations' datagrams, since it was last told of some.
-    pub(super) fn report_hops(&mut self, observer: &mut dyn StepObserver<S>) {
+    pub(crate) fn report_hops(&mut self, observer: &mut dyn StepObserver<S>) {
         self.hops.drain(..).for_each(|hop| observer.on_hop(&hop));
         self.report_datagrams(observer);
     }
 
     /// Hands a message to the network; `via` is whom the receiver has it from. Gives when it arrives first,
     /// unless it is lost.
-    pub(super) fn carry(
+    pub(crate) fn carry(
         &mut self,
         at: u64,
         (from, via): (NodeId, NodeId),
@@ -444,7 +444,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Returns true if something that is due can still happen: a message dies with its connection.
-    pub(super) fn is_deliverable(&self, node: NodeId, due: &WorldEvent) -> bool {
+    pub(crate) fn is_deliverable(&self, node: NodeId, due: &WorldEvent) -> bool {
         match due {
             WorldEvent::Message { via, connection, .. } => {
                 self.links.connection(node, self.nodes.node(*via as usize)) == Some(*connection)

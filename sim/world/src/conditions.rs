@@ -3,6 +3,9 @@
 //! An order is sealed as a file would be: identity-based encryption of a fresh key, and the text under that
 //! key.
 
+mod invariant;
+mod phases;
+
 use quiver_ainq::{
     AuthorityStatement, Bls12381G1, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite,
 };
@@ -15,6 +18,7 @@ use quiver_ibe::{
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
+pub(crate) use self::invariant::Orders;
 use crate::Generated;
 
 /// The channel on which orders are handed on.

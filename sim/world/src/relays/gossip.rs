@@ -6,8 +6,7 @@ use std::sync::Arc;
 use quiver_ainq::Suite;
 use quiver_testbed::NEVER;
 
-use super::World;
-use crate::{NodeId, Step};
+use crate::{NodeId, Step, World};
 
 /// Published messages that are remembered, so that each node receives one once.
 const GOSSIP: usize = 256;
@@ -15,7 +14,7 @@ const GOSSIP: usize = 256;
 impl<S: Suite> World<S> {
     /// A node publishes a message: a leader to its relays and the other leaders, an edge to those of its relays that
     /// pass on what it publishes.
-    pub(super) fn publish_over_relays(&mut self, at: u64, from: NodeId, payload: &Arc<[u8]>) {
+    pub(crate) fn publish_over_relays(&mut self, at: u64, from: NodeId, payload: &Arc<[u8]>) {
         self.reached(payload).insert(from);
         match from {
             NodeId::Leader(_) => self.pass_to_neighbours(at, from, payload),
@@ -32,7 +31,7 @@ impl<S: Suite> World<S> {
 
     /// A hub that has a published message passes it on if it relays for whom it has it from: a relay that of a drone
     /// to the leader and its other drones, and that of the leader to its drones.
-    pub(super) fn pass_on(&mut self, step: &Step, via: NodeId, payload: &Arc<[u8]>) {
+    pub(crate) fn pass_on(&mut self, step: &Step, via: NodeId, payload: &Arc<[u8]>) {
         let node = step.node;
         let is_hub = match node {
             NodeId::Relay(_) => true,

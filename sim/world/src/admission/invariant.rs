@@ -8,9 +8,9 @@ use quiver_ainq::{Epoch, Suite};
 use quiver_group::LeaderEvent;
 use quiver_machine::Destination;
 
-use super::history::{GroupHistory, show};
-use super::{Evidence, Invariant, InvariantCheck, died};
-use crate::admission::{is_unsatisfied, read};
+use super::{is_unsatisfied, read};
+use crate::invariants::history::{GroupHistory, show};
+use crate::invariants::{Evidence, Invariant, InvariantCheck, died};
 use crate::{Effect, NodeEvent, NodeId, Step, World};
 
 /// Drones behind pseudonyms, which no node knows.
@@ -40,7 +40,7 @@ impl Pseudonyms {
 
 /// Answers of anonymous drones to leaders.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AnonymousAdmission {
+pub(crate) struct AnonymousAdmission {
     /// The lives in which something was answered already.
     answering: BTreeSet<(u32, u32)>,
     /// Number of answers by edge, leader and period.
@@ -148,7 +148,7 @@ fn check_roster<S: Suite>(world: &World<S>, step: &Step, ordinal: u16, evidence:
 }
 
 /// Describes what is wrong with an anonymous drone's membership once faults are over.
-pub(super) fn out_of_place<S: Suite>(
+pub(crate) fn out_of_place<S: Suite>(
     history: &GroupHistory,
     world: &World<S>,
     number: u32,

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::{Epoch, Slot, Suite};
 
-use super::history::show;
-use super::{Evidence, Invariant, InvariantCheck};
-use crate::mavlink::{DatagramEvent, DatagramEventKind};
+use super::{DatagramEvent, DatagramEventKind};
+use crate::invariants::history::show;
+use crate::invariants::{Evidence, Invariant, InvariantCheck};
 use crate::{NodeId, World};
 
 /// Circumstances in which a payload was sealed.
@@ -20,7 +20,7 @@ struct SealingContext {
 
 /// Payloads sealed, and by whom they were opened.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SealedPayloads {
+pub(crate) struct SealedPayloads {
     sealed: BTreeMap<Vec<u8>, SealingContext>,
     /// Payloads by node and its start, because a machine may not know what it received in an earlier life.
     opened: BTreeMap<(NodeId, u32), BTreeSet<Vec<u8>>>,

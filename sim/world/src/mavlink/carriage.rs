@@ -10,11 +10,11 @@ use quiver_group::{EdgeCommand, LeaderEvent};
 use quiver_testbed::{Traffic, nanos};
 use sha2::Digest;
 
-use super::World;
+use super::station::OutgoingDatagram;
+use super::stations::{StationQuestion, Stations};
+use super::{DatagramClass, DatagramEventKind, MavlinkReport};
 use crate::event_queue::WorldEvent;
-use crate::mavlink::station::OutgoingDatagram;
-use crate::mavlink::stations::{StationQuestion, Stations};
-use crate::{DatagramClass, DatagramEventKind, MavlinkReport, NodeEvent, NodeId, Step, StepObserver};
+use crate::{NodeEvent, NodeId, Step, StepObserver, World};
 
 /// No number of a datagram whose payloads are remembered.
 const UNNUMBERED: u64 = u64::MAX;
@@ -33,7 +33,7 @@ impl<S: Suite> World<S> {
     }
 
     /// The station of a node follows a step of the node's machine.
-    pub(super) fn follow_step(&mut self, step: &Step) {
+    pub(crate) fn follow_step(&mut self, step: &Step) {
         let (now, node) = (self.time(), step.node);
         let Some(mut stations) = self.stations.take() else { return };
         if let NodeId::Leader(ordinal) = node
@@ -73,7 +73,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Takes an event of the datagrams off the queue.
-    pub(super) fn take_datagram(&mut self, observer: &mut dyn StepObserver<S>) {
+    pub(crate) fn take_datagram(&mut self, observer: &mut dyn StepObserver<S>) {
         let Some(queued) = self.queue.pop() else { return };
         let node = self.nodes.node(queued.event.node as usize);
         let Some(mut stations) = self.stations.take() else { return };
@@ -251,14 +251,14 @@ impl<S: Suite> World<S> {
     }
 
     /// The adversary takes a vehicle's station.
-    pub(super) fn capture_station(&mut self, edge: u32) {
+    pub(crate) fn capture_station(&mut self, edge: u32) {
         if let Some(stations) = &mut self.stations {
             stations.capture(NodeId::Edge(edge));
         }
     }
 
     /// Tells an observer what stations sealed and opened since it was last told.
-    pub(super) fn report_datagrams(&mut self, observer: &mut dyn StepObserver<S>) {
+    pub(crate) fn report_datagrams(&mut self, observer: &mut dyn StepObserver<S>) {
         let events = self.stations.as_mut().map(|stations| stations.events()).unwrap_or_default();
         for event in events {
             observer.on_datagram(self, &event);

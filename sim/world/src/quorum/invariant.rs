@@ -8,12 +8,12 @@ use quiver_ainq::{Bls12381G1, Element, KgcId, Suite};
 use quiver_group::EdgeEvent;
 use zeroize::Zeroizing;
 
-use super::{Evidence, Findings, Invariant, InvariantCheck};
+use crate::invariants::{Evidence, Findings, Invariant, InvariantCheck};
 use crate::{Action, NodeEvent, NodeId, Step, World};
 
 /// State of tokens and KGCs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct QuorumEvidence {
+pub(crate) struct QuorumEvidence {
     /// P and number of the drone that has a key, by token.
     identities: BTreeMap<[u8; 16], (Vec<u8>, u32)>,
     /// The shares that the adversary took: of the KGCs' key, and of the key of conditions.
@@ -49,7 +49,7 @@ impl<S: Suite> InvariantCheck<S> for QuorumEvidence {
 
 impl QuorumEvidence {
     /// Number of drones that enrolled, each counted once.
-    pub(super) fn enrolled(&self) -> usize {
+    pub(crate) fn enrolled(&self) -> usize {
         self.identities.len()
     }
 

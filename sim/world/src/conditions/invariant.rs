@@ -6,13 +6,13 @@ use std::time::Duration;
 use quiver_ainq::{KgcId, Suite};
 use quiver_group::{EdgeEvent, LeaderEvent};
 
-use super::convergence::LeadingEpoch;
-use super::{Evidence, Findings, Invariant, InvariantCheck};
+use crate::invariants::convergence::LeadingEpoch;
+use crate::invariants::{Evidence, Findings, Invariant, InvariantCheck};
 use crate::{Action, Cause, NodeEvent, NodeId, Step, World, message_number};
 
 /// Received and opened orders by edge.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Orders {
+pub(crate) struct Orders {
     /// Numbers of orders by their bytes.
     sealed: BTreeMap<Vec<u8>, u32>,
     /// Orders received by each edge.
@@ -29,7 +29,7 @@ impl<S: Suite> InvariantCheck<S> for Orders {
         for event in step.events() {
             if let NodeEvent::Edge(EdgeEvent::Message { data, channel, .. })
             | NodeEvent::Leader(LeaderEvent::Message { data, channel, .. }) = event
-                && channel.as_str() == crate::ibe_orders::CHANNEL
+                && channel.as_str() == super::CHANNEL
             {
                 self.observe_received(world, step, data, findings);
             }
@@ -61,7 +61,7 @@ impl<S: Suite> InvariantCheck<S> for Orders {
 
 impl Orders {
     /// Number of orders opened.
-    pub(super) fn opened(&self) -> usize {
+    pub(crate) fn opened(&self) -> usize {
         self.opened.len()
     }
 

@@ -10,14 +10,13 @@ use quiver_admission::{AdmittingLeaderCommand, AnonymousEdge};
 use quiver_ainq::Suite;
 use quiver_group::EdgeCommand;
 
-use super::split::anonymous_end;
-use super::{ScheduledAction, World};
+use super::{AnonymousDrone, CertifiedFields, Checkpoint, Return, Showing};
 use crate::EPOCH_START;
-use crate::admission::{AnonymousDrone, CertifiedFields, Checkpoint, Return, Showing};
 use crate::drone_node::DroneNode;
 use crate::rng_stream::{self, RngStream, below};
 use crate::step::MachineEnd;
-use crate::{NodeId, Step};
+use crate::world::{ScheduledAction, anonymous_end};
+use crate::{NodeId, Step, World};
 
 /// Interval at which a drone without a key is checked again, or one whose clock shows another period than the
 /// authority's.
@@ -61,7 +60,7 @@ impl<S: Suite> World<S> {
 
     /// Time of arrival of the last message between these nodes, if none may overtake it. The exchange of an
     /// anonymous drone is one message after the other, and the services' connections keep them in order.
-    pub(super) fn last_between(&mut self, from: NodeId, to: NodeId) -> Option<&mut u64> {
+    pub(crate) fn last_between(&mut self, from: NodeId, to: NodeId) -> Option<&mut u64> {
         match (from, to) {
             (NodeId::Edge(edge), _) => Some(&mut self.anonymous.get_mut(&edge)?.last_heard[0]),
             (_, NodeId::Edge(edge)) => Some(&mut self.anonymous.get_mut(&edge)?.last_heard[1]),
@@ -75,7 +74,7 @@ impl<S: Suite> World<S> {
     }
 
     /// An edge wants in. Where no policy is demanded, or to whom nothing is certified, under its name.
-    pub(super) fn want_in(&mut self, edge: u32, steps: &mut Vec<Step>) {
+    pub(crate) fn want_in(&mut self, edge: u32, steps: &mut Vec<Step>) {
         let Some(checkpoint) = self.fleet.checkpoint().filter(|_| self.fleet.authorises(edge)) else {
             let group = self.fleet.group().clone();
             return steps.extend(self.submit_to_edge(edge, EdgeCommand::Join(group), "join"));
@@ -102,7 +101,7 @@ impl<S: Suite> World<S> {
     }
 
     /// An edge wants out.
-    pub(super) fn want_out(&mut self, edge: u32) -> Option<Step> {
+    pub(crate) fn want_out(&mut self, edge: u32) -> Option<Step> {
         if let Some(drone) = self.anonymous.get_mut(&edge) {
             drone.wants = false;
         }
@@ -110,7 +109,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Sets or removes the certified fields of a drone.
-    pub(super) fn certify(&mut self, edge: u32, fields: Option<CertifiedFields>, steps: &mut Vec<Step>) {
+    pub(crate) fn certify(&mut self, edge: u32, fields: Option<CertifiedFields>, steps: &mut Vec<Step>) {
         let Some(drone) = self.anonymous.get_mut(&edge) else { return };
         match fields {
             None => drone.revoked = true,
@@ -123,7 +122,7 @@ impl<S: Suite> World<S> {
 
     /// The machine of an anonymous drone that is switched on; `None` if it has no useful credential, and then
     /// it returns later.
-    pub(super) fn anonymous(
+    pub(crate) fn anonymous(
         &mut self,
         edge: u32,
     ) -> Option<Result<DroneNode<S>, quiver_group::leader::RestoreError>> {
@@ -156,7 +155,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Handles the events of an anonymous drone.
-    pub(super) fn note_anonymous(&mut self, step: &Step) {
+    pub(crate) fn note_anonymous(&mut self, step: &Step) {
         let NodeId::Edge(edge) = step.node else { return };
         if !self.anonymous.contains_key(&edge) {
             return;
@@ -209,13 +208,13 @@ impl<S: Suite> World<S> {
     }
 
     /// Restarts a drone whose machine was over.
-    pub(super) fn return_drone(&mut self, edge: u32) -> Option<Step> {
+    pub(crate) fn return_drone(&mut self, edge: u32) -> Option<Step> {
         self.anonymous.get_mut(&edge)?.returns = false;
         self.start(NodeId::Edge(edge))
     }
 
     /// Begins a period: hands all leaders its slot keys.
-    pub(super) fn begin_period(&mut self) -> Vec<Step> {
+    pub(crate) fn begin_period(&mut self) -> Vec<Step> {
         let Some(checkpoint) = self.fleet.checkpoint() else { return Vec::new() };
         let ends = checkpoint.end_of(checkpoint.period_at(self.unix()));
         self.plan(
@@ -226,7 +225,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Hands a leader the slot keys of the period.
-    pub(super) fn send_slot_keys(&mut self, ordinal: u16) -> Option<Step> {
+    pub(crate) fn send_slot_keys(&mut self, ordinal: u16) -> Option<Step> {
         let checkpoint = self.fleet.checkpoint()?;
         let keys = checkpoint.slot_keys(checkpoint.period_at(self.unix())).ok()?;
         self.submit_to_leader(ordinal, AdmittingLeaderCommand::SlotKeys(keys), "take slot keys")

@@ -1,0 +1,8 @@
+//! Quorums in the world: a master key that several KGCs share, KGCs that lie, and what few of them know.
+
+mod byzantine_kgc;
+mod invariant;
+pub mod master_key;
+
+pub(crate) use self::byzantine_kgc::ByzantineKgc;
+pub(crate) use self::invariant::QuorumEvidence;
