@@ -26,13 +26,14 @@ mod phases;
 mod sightings;
 mod tags;
 
-pub(crate) use self::anonymous_drone::{AnonymousDrone, Return, Showing};
+use self::anonymous_drone::{AnonymousDrone, Return, Showing};
 pub use self::checkpoint::{
     ANSWERS, CertifiedFields, Checkpoint, CheckpointContext, CheckpointError, FENCE, FIELDS, PERIOD, Rules,
     check,
 };
 pub(crate) use self::invariant::{AnonymousAdmission, Pseudonyms, out_of_place};
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
+pub(crate) use self::membership::{AdmissionEvent, AnonymousDrones};
 pub(crate) use self::phases::AnonymousMembers;
 pub use self::sightings::Sightings;
 pub use self::tags::distinguish;

@@ -3,6 +3,7 @@
 //! An order is sealed as a file would be: identity-based encryption of a fresh key, and the text under that
 //! key.
 
+mod approvals;
 mod invariant;
 mod phases;
 
@@ -18,6 +19,7 @@ use quiver_ibe::{
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
+pub(crate) use self::approvals::ReleaseApprovals;
 pub(crate) use self::invariant::Orders;
 use crate::Generated;
 

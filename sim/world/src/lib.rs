@@ -63,4 +63,6 @@ pub use self::toy::InsecureToy;
 pub use self::two_hops::{Repeats, TwoHops, TwoHopsReport};
 pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
 
-pub use self::world::{Disks, DroneNodeCommand, LeaderNodeCommand, Setup, World, WorldError, message_number};
+pub use self::world::{
+    Disks, DroneNodeCommand, LeaderNodeCommand, Setup, World, WorldError, WorldKernel, message_number,
+};

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use quiver_datagram::Config;
 
+pub(crate) use self::carriage::Telemetry;
 pub(crate) use self::invariant::SealedPayloads;
 pub use self::tally::MavlinkReport;
 use crate::NodeId;

@@ -2,7 +2,9 @@
 
 mod byzantine_kgc;
 mod invariant;
+mod lying_kgcs;
 pub mod master_key;
 
 pub(crate) use self::byzantine_kgc::ByzantineKgc;
 pub(crate) use self::invariant::QuorumEvidence;
+pub(crate) use self::lying_kgcs::LyingKgcs;

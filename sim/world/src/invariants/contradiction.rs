@@ -11,7 +11,7 @@ use quiver_group::{EdgeEvent, LeaderEvent};
 use super::convergence::LeadingEpoch;
 use super::history::{HeldKey, show};
 use super::{Evidence, Findings, Invariant, InvariantCheck, died};
-use crate::world::Doubled;
+use crate::world::adversary::{Doubled, SERIAL};
 use crate::{Cause, NodeEvent, NodeId, Step, World};
 
 /// State of the leader with two keys.
@@ -63,7 +63,7 @@ impl Contradiction {
                     *epoch
                 }
                 NodeEvent::Kgc(KgcEvent::RevocationListWanted(list)) => {
-                    self.wanted |= list.names_serial(&World::<S>::doubled_serial());
+                    self.wanted |= list.names_serial(&SERIAL);
                     continue;
                 }
                 NodeEvent::Kgc(KgcEvent::Equivocation { .. }) => {
@@ -121,7 +121,7 @@ impl Contradiction {
         let names = |bytes: &[u8]| {
             let list = SignedRevocationList::<S>::decode(bytes).ok()?;
             let list = list.verify(world.fleet().deployment()).ok()?;
-            Some(list.names_serial(&World::<S>::doubled_serial()))
+            Some(list.names_serial(&SERIAL))
         };
         let listed = (1..=world.kgc_count())
             .filter_map(|kgc| names(world.kgc(kgc)?.signed_revocations()?))

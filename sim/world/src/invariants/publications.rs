@@ -6,6 +6,7 @@ use quiver_ainq::{EpochPart, Header, Suite};
 use quiver_message::Message;
 use quiver_testbed::HeaderReader;
 
+use crate::relays::carried;
 use crate::{Effect, NodeId, Step, World};
 
 /// A header that a leader sent, and the part for a member that came with it.
@@ -36,7 +37,7 @@ impl<S: Suite> PublicationReader<S> {
         }
         for effect in &step.effects {
             let Effect::Sent { payload, .. } = effect else { continue };
-            for carried in carried(world, payload) {
+            for carried in carried(world.setup(), payload) {
                 self.decode(world, &carried).iter().for_each(&mut *tell);
             }
             self.decode(world, payload).iter().for_each(&mut *tell);
@@ -53,11 +54,6 @@ impl<S: Suite> PublicationReader<S> {
         let digest = header.digest(deployment);
         Some(Arc::new(LeaderPublication { header, digest, part }))
     }
-}
-
-/// Messages that a leader's message carries to the drones behind a relay (docs/protocol.md, 21.2).
-pub(super) fn carried<S: Suite>(world: &World<S>, payload: &Arc<[u8]>) -> Vec<Vec<u8>> {
-    if world.setup().relays > 0 { quiver_relay::carried(payload) } else { Vec::new() }
 }
 
 /// The header and the part that a message carries.

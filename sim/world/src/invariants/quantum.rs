@@ -30,8 +30,8 @@ use quiver_testbed::HeaderReader;
 use sha2::{Digest, Sha256};
 
 use super::history::{HeldKey, export_channel, show};
-use super::publications::carried;
 use super::{Evidence, Invariant, InvariantCheck};
+use crate::relays::carried;
 use crate::{Action, Effect, InsecureToy, NodeEvent, NodeId, Sabotage, Step, StepObserver, World};
 
 /// Number of one-time pairs of each drone that are kept: those of requests to join, and spare ones.
@@ -357,7 +357,7 @@ impl<S: Suite> QuantumAdversary<S> {
             match step.node {
                 NodeId::Edge(edge) => self.record(world, edge, payload),
                 NodeId::Leader(_) => {
-                    for carried in carried(world, payload) {
+                    for carried in carried(world.setup(), payload) {
                         self.overhear(world, &carried, &mut openings);
                     }
                     self.overhear(world, payload, &mut openings);

@@ -11,11 +11,11 @@ const KEPT: usize = 8;
 
 /// The headers seen last.
 #[derive(Debug, Default)]
-pub(crate) struct Headers(Mutex<VecDeque<Arc<[u8]>>>);
+pub(super) struct Headers(Mutex<VecDeque<Arc<[u8]>>>);
 
 impl Headers {
     /// Lets an edge keep its header in the memory of one seen before, if it is equal.
-    pub(crate) fn share<S: Suite>(&self, edge: &mut AnyEdge<S>) {
+    pub(super) fn share<S: Suite>(&self, edge: &mut AnyEdge<S>) {
         edge.share_header(|header| self.find(header));
     }
 
