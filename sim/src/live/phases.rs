@@ -74,7 +74,7 @@ impl From<SimError> for Halt {
 
 pub(super) type StepResult<T = ()> = Result<T, Halt>;
 
-/// What comes of a phase, once it is over.
+/// Outcome of a phase, once it is over.
 type PhaseFuture<'a> = Pin<Box<dyn Future<Output = StepResult> + 'a>>;
 
 /// Carries out a phase.

@@ -41,7 +41,7 @@ impl<S: Suite> Telemetry<S> {
         self.0.as_ref().is_some_and(|stations| stations.captured(node))
     }
 
-    /// What stations sealed and opened since this was last asked.
+    /// Datagrams that stations sealed and opened since this was last asked.
     pub(crate) fn events(&mut self) -> Vec<DatagramEvent> {
         self.0.as_mut().map(|stations| stations.events()).unwrap_or_default()
     }

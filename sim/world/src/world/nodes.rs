@@ -26,7 +26,7 @@ pub(super) use self::steps::{StepOptions, take_step};
 /// The nodes, by role and number.
 pub(crate) struct SimNodes<S: Suite> {
     pub(super) index: NodeIndex,
-    /// How nodes take their steps.
+    /// Options of every step.
     pub(super) options: StepOptions,
     pub(super) kgcs: Vec<SimNode<KgcNode<S>>>,
     pub(super) leaders: Vec<SimNode<LeaderNode<S>>>,

@@ -1,4 +1,4 @@
-//! What the kernel does to nodes: commands, faults, wake-ups, the effects of their steps.
+//! Commands nodes, sets their faults, wakes them, and applies the effects of their steps.
 
 use std::sync::Arc;
 use std::time::Duration;
