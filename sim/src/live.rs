@@ -1,16 +1,18 @@
 //! Runs a plan in the live world: every drone is a libp2p node, here or hosted by other ranks, in real time.
 
-mod anonymous;
+mod admission;
 pub mod checker;
+mod conditions;
 mod deployment;
 mod drone;
 mod drone_event;
+mod envelopes;
 mod event_log;
 pub mod flood;
 mod hosts;
-mod key_collection;
 mod key_generation;
 mod kgc;
+mod mavlink;
 mod node;
 mod node_settings;
 mod phases;

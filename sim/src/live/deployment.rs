@@ -23,7 +23,7 @@ use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
 
 use super::LiveLeaderNode;
-use super::anonymous::{Admission, refused, unix_time};
+use super::admission::{Admission, refused, unix_time};
 use super::event_log::EventLog;
 use super::hosts::{Disk, LeaderHost};
 use super::key_generation;

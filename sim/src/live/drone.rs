@@ -7,7 +7,7 @@ use quiver_machine::{Either, Route, Snapshot};
 use quiver_net::Multiaddr;
 use tokio::sync::oneshot;
 
-use super::anonymous::AnonymousDrone;
+use super::admission::AnonymousDrone;
 use super::hosts::{Disk, DroneHostFactory};
 use super::node::LiveNode;
 use super::node_settings::NodeSettings;

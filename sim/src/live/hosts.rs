@@ -11,10 +11,10 @@ use quiver_group::{EdgeEvent, Leader, LeaderEvent, LeaderRecord};
 use quiver_machine::{Either, Snapshot};
 use quiver_net::{Host, HostError, PeerId};
 use quiver_world::admission::is_unsatisfied;
-use quiver_world::ibe_orders::CHANNEL;
+use quiver_world::conditions::CHANNEL;
 use tokio::sync::oneshot;
 
-use super::anonymous::Admission;
+use super::admission::Admission;
 use super::drone_event::{DroneEvent, EventSink};
 use super::event_log::{EventLog, HeldGroupKey, LeaderEpoch};
 use super::node_settings::NodeSettings;

@@ -16,7 +16,7 @@ use quiver_key_release::{
 };
 use quiver_machine::Either;
 use quiver_net::{Host, HostError, Multiaddr};
-use quiver_world::ibe_orders::IbeAuthority;
+use quiver_world::conditions::IbeAuthority;
 
 use super::deployment::Founder;
 use super::drone_event::EventSink as _;

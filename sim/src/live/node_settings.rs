@@ -14,7 +14,7 @@ use quiver_net::{Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
 use quiver_relay::RelayTiming;
 use tokio::sync::Semaphore;
 
-use super::anonymous::Admission;
+use super::admission::Admission;
 use super::deployment::name;
 use super::drone_event::EventSink;
 use super::world::ENROLLING_AT_ONCE;

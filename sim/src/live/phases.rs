@@ -1,16 +1,13 @@
 //! Carries out the phases of a run and checks the invariants after each.
 
-mod anonymous_admission;
-mod envelopes;
 mod flood;
-mod ibe_orders;
 mod leader_loss;
 mod leader_restart;
-mod mavlink;
 mod membership;
 mod messages;
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use quiver_ainq::Suite;
@@ -22,7 +19,9 @@ use rand_chacha::ChaCha20Rng;
 use super::checker::{Checker, SentMessage};
 use super::event_log::{PhaseGoal, Reached};
 use super::world::LiveWorld;
+use super::{admission, conditions, envelopes, mavlink};
 use crate::measure;
+use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError, interrupt};
 
@@ -46,7 +45,7 @@ pub(crate) async fn run_all<S: Suite>(
     let loss = world.swarm.loss();
     let mut run = PhaseRun::new(world, watch);
     let ended = tokio::select! {
-        ended = run.steps() => Some(ended),
+        ended = run.play() => Some(ended),
         () = interrupt::requested() => None,
         () = loss => Some(Err(Halt::Stuck)),
     };
@@ -60,7 +59,7 @@ pub(crate) async fn run_all<S: Suite>(
 pub(crate) use self::flood::flood;
 
 /// Reason why the phases end early.
-enum Halt {
+pub(super) enum Halt {
     /// The run cannot go on.
     Error(SimError),
     /// Drones did not reach the goal, and a violation names them; or their worker is lost.
@@ -73,15 +72,63 @@ impl From<SimError> for Halt {
     }
 }
 
-type StepResult<T = ()> = Result<T, Halt>;
+pub(super) type StepResult<T = ()> = Result<T, Halt>;
+
+/// Outcome of a phase, once it is over.
+type PhaseFuture<'a> = Pin<Box<dyn Future<Output = StepResult> + 'a>>;
+
+/// Carries out a phase.
+type PlayPhase<S> = for<'a> fn(&'a mut PhaseRun<'_, S>) -> PhaseFuture<'a>;
+
+/// A phase of a run.
+struct ScriptedPhase<S: Suite> {
+    is_planned: fn(&Plan) -> bool,
+    play: PlayPhase<S>,
+}
+
+/// A phase of the plans for which this holds.
+const fn scripted<S: Suite>(is_planned: fn(&Plan) -> bool, play: PlayPhase<S>) -> ScriptedPhase<S> {
+    ScriptedPhase { is_planned, play }
+}
+
+/// All phases, in their order. A feature adds its own with one line.
+fn script<S: Suite>() -> [ScriptedPhase<S>; 15] {
+    let always: fn(&Plan) -> bool = |_| true;
+    [
+        scripted(always, |run| Box::pin(membership::enrol(run))),
+        scripted(always, |run| Box::pin(membership::connect(run))),
+        scripted(always, |run| Box::pin(membership::form(run))),
+        scripted(always, |run| Box::pin(membership::expire(run))),
+        scripted(always, |run| Box::pin(membership::leave(run))),
+        scripted(always, |run| Box::pin(membership::join(run))),
+        scripted(always, |run| Box::pin(messages::send_messages(run))),
+        scripted(|plan| plan.mavlink, |run| Box::pin(mavlink::fly(run))),
+        scripted(|plan| plan.envelopes, |run| Box::pin(envelopes::seal_envelopes(run))),
+        scripted(|plan| plan.orders, |run| Box::pin(conditions::phases::ibe_order(run))),
+        scripted(|plan| plan.admission.is_some(), |run| Box::pin(admission::phases::rejoin_anonymously(run))),
+        scripted(|plan| plan.deputies > 0, |run| Box::pin(leader_loss::lose_leader(run))),
+        scripted(
+            |plan| plan.deputies == 0 && plan.restart_leader,
+            |run| Box::pin(leader_restart::restart_leader(run)),
+        ),
+        scripted(always, |run| Box::pin(check_final_state(run))),
+        scripted(
+            |plan| plan.admission.is_some(),
+            |run| {
+                admission::phases::check_unlinkability(run);
+                Box::pin(std::future::ready(Ok(())))
+            },
+        ),
+    ]
+}
 
 /// The counters at the beginning of a phase.
-struct Mark {
-    at: Instant,
-    leader_cpu: Duration,
-    leader_bytes: u64,
-    epochs: usize,
-    cpu: Duration,
+pub(super) struct Mark {
+    pub(super) at: Instant,
+    pub(super) leader_cpu: Duration,
+    pub(super) leader_bytes: u64,
+    pub(super) epochs: usize,
+    pub(super) cpu: Duration,
 }
 
 impl Mark {
@@ -91,19 +138,19 @@ impl Mark {
     }
 }
 
-struct PhaseRun<'w, S: Suite> {
-    world: &'w mut LiveWorld<S>,
-    checker: Checker,
+pub(super) struct PhaseRun<'w, S: Suite> {
+    pub(super) world: &'w mut LiveWorld<S>,
+    pub(super) checker: Checker,
     operations: Vec<PhaseCosts>,
     /// The members of the group.
-    members: BTreeSet<u32>,
+    pub(super) members: BTreeSet<u32>,
     /// Members that the leader evicted.
-    evicted: BTreeSet<u32>,
+    pub(super) evicted: BTreeSet<u32>,
     /// Every message so far.
-    sent: Vec<SentMessage>,
-    rng: ChaCha20Rng,
+    pub(super) sent: Vec<SentMessage>,
+    pub(super) rng: ChaCha20Rng,
     /// Record of every choice made.
-    choices: Vec<u32>,
+    pub(super) choices: Vec<u32>,
     watch: &'w mut (dyn FnMut(FinishedPart<'_>) + Send),
 }
 
@@ -127,38 +174,24 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
         }
     }
 
-    fn add_operation(&mut self, operation: PhaseCosts) {
+    pub(super) fn add_operation(&mut self, operation: PhaseCosts) {
         self.operations.push(operation);
         let Checker { violations, checks, .. } = &self.checker;
         (self.watch)(FinishedPart { operations: &self.operations, violations, checks: *checks });
     }
 
-    async fn steps(&mut self) -> StepResult {
-        self.enrol().await?;
-        self.connect().await?;
-        self.form().await?;
-        self.expire().await?;
-        self.leave().await?;
-        self.join().await?;
-        self.send_messages(self.world.plan.messages).await?;
-        if self.world.plan.mavlink {
-            self.fly().await?;
+    async fn play(&mut self) -> StepResult {
+        for phase in script::<S>() {
+            if (phase.is_planned)(&self.world.plan) {
+                (phase.play)(self).await?;
+            }
         }
-        if self.world.plan.envelopes {
-            self.seal_envelopes().await?;
-        }
-        if self.world.plan.orders {
-            self.ibe_order().await?;
-        }
-        self.rejoin_anonymously().await?;
-        if self.world.plan.deputies > 0 {
-            self.lose_leader().await?;
-        } else if self.world.plan.restart_leader {
-            self.restart_leader().await?;
-        }
-        self.check_final_state().await?;
-        self.check_unlinkability();
         Ok(())
+    }
+
+    /// Returns true if drones join anonymously.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.world.setting.admission.is_some()
     }
 
     fn results(self) -> PhaseResults {
@@ -175,7 +208,7 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
         }
     }
 
-    fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         Mark {
             leader_cpu: self.world.leader_meter.total(),
             leader_bytes: self.world.leader_sent(),
@@ -186,18 +219,23 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
     }
 
     /// Time from the beginning of the run.
-    fn since_start(&self, at: Instant) -> Duration {
+    pub(super) fn since_start(&self, at: Instant) -> Duration {
         at.saturating_duration_since(self.world.started)
     }
 
     /// Waits until all drones have reached the goal.
-    async fn reached(&self, bar: &'static str, drones: usize) -> Reached {
+    pub(super) async fn reached(&self, bar: &'static str, drones: usize) -> Reached {
         let step = self.world.progress.step(bar, drones);
         self.world.event_log().reached(self.world.plan.timeout, &step).await
     }
 
     /// Adds a violation and ends the run unless all have reached the goal.
-    fn expect_all_reached(&mut self, invariant: Invariant, what: &str, reached: &Reached) -> StepResult {
+    pub(super) fn expect_all_reached(
+        &mut self,
+        invariant: Invariant,
+        what: &str,
+        reached: &Reached,
+    ) -> StepResult {
         let there = reached.drones.iter().map(|(drone, _)| (*drone, false));
         let missing = reached.missing.iter().map(|drone| (*drone, true));
         let detail = format!("{what} within {} s", self.world.plan.timeout.as_secs_f64());
@@ -207,7 +245,7 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
 
     /// Waits until the members hold a key newer than at `mark`, and checks all keys. `gone` were members
     /// before.
-    async fn synced(
+    pub(super) async fn synced(
         &mut self,
         phase: Phase,
         detail: String,
@@ -229,7 +267,14 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
     }
 
     /// Records the costs of a phase since `mark`.
-    fn record(&mut self, phase: Phase, detail: String, mark: &Mark, took: Duration, reached: &Reached) {
+    pub(super) fn record(
+        &mut self,
+        phase: Phase,
+        detail: String,
+        mark: &Mark,
+        took: Duration,
+        reached: &Reached,
+    ) {
         let now = self.mark();
         let operation = PhaseCosts {
             detail,
@@ -244,7 +289,7 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
     }
 
     /// Compares every key reported since the last time.
-    fn check_keys(&mut self, gone: &BTreeSet<u32>) {
+    pub(super) fn check_keys(&mut self, gone: &BTreeSet<u32>) {
         let authorised: BTreeSet<u32> = self.members.iter().chain(gone).copied().collect();
         let checker = &mut self.checker;
         self.world.event_log().with_logs(|logs| {
@@ -254,34 +299,37 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
     }
 
     /// States that the members shall hold a newer key than now.
-    fn expect_newer_key(&self) {
+    pub(super) fn expect_newer_key(&self) {
         let goal = PhaseGoal::Synced { after: self.world.event_log().newest() };
         self.world.event_log().expect(goal, &self.member_list());
     }
 
-    fn member_list(&self) -> Vec<u32> {
+    pub(super) fn member_list(&self) -> Vec<u32> {
         self.members.iter().copied().collect()
     }
 
     /// The keys that these drones can export now.
-    async fn exports(&self, drones: impl IntoIterator<Item = u32>) -> Result<Vec<(u32, Option<Secret<32>>)>> {
+    pub(super) async fn exports(
+        &self,
+        drones: impl IntoIterator<Item = u32>,
+    ) -> Result<Vec<(u32, Option<Secret<32>>)>> {
         let drones: Vec<u32> = drones.into_iter().collect();
         self.world.swarm.exports(&self.world.setting, &drones).await
     }
+}
 
-    /// Compares the keys that every drone exports, whatever it reported.
-    async fn check_final_state(&mut self) -> StepResult {
-        self.checker.after("the last step");
-        let members = self.exports(self.members.iter().copied()).await?;
-        let others = (0..=self.world.outsider()).filter(|drone| !self.members.contains(drone));
-        let others = self.exports(others).await?;
-        let (checker, sent) = (&mut self.checker, &self.sent);
-        self.world.event_log().with_logs(|logs| {
-            checker.members(logs, &members);
-            checker.outsiders(logs, &others);
-            checker.messages(logs, sent);
-        });
-        self.check_keys(&BTreeSet::new());
-        Ok(())
-    }
+/// Compares the keys that every drone exports, whatever it reported.
+async fn check_final_state<S: Suite>(run: &mut PhaseRun<'_, S>) -> StepResult {
+    run.checker.after("the last step");
+    let members = run.exports(run.members.iter().copied()).await?;
+    let others = (0..=run.world.outsider()).filter(|drone| !run.members.contains(drone));
+    let others = run.exports(others).await?;
+    let (checker, sent) = (&mut run.checker, &run.sent);
+    run.world.event_log().with_logs(|logs| {
+        checker.members(logs, &members);
+        checker.outsiders(logs, &others);
+        checker.messages(logs, sent);
+    });
+    run.check_keys(&BTreeSet::new());
+    Ok(())
 }

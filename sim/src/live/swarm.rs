@@ -1,24 +1,22 @@
 //! The drones of a run: in this process, or hosted by workers.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::Suite;
 use quiver_crypto::Secret;
 use quiver_group::EdgeCommand;
-use quiver_machine::Either;
 use quiver_net::Multiaddr;
-use quiver_world::envelopes::AbeAuthority;
 use serde::{Deserialize, Serialize};
 
+use super::conditions::{OrderTerms, read_orders};
 use super::deployment::name;
 use super::drone::Drone;
+use super::envelopes::hand_out_attribute_keys;
 use super::hosts::message_body;
 use super::node_settings::NodeSettings;
 use super::relays::Relays;
 use super::worker_pool::WorkerPool;
-use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// The drones.
@@ -27,19 +25,6 @@ pub(crate) enum Swarm<S: Suite> {
     Local(Vec<Drone<S>>),
     /// Drones of workers.
     Workers(WorkerPool),
-}
-
-/// Terms on which drones collect the key of an order's condition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OrderTerms {
-    /// The condition.
-    pub(crate) condition: String,
-    /// Time limit of a drone.
-    pub(crate) patience: Duration,
-    /// True if it goes on asking while the condition is not met.
-    pub(crate) wait: bool,
-    /// Number of drones that collect at a time.
-    pub(crate) at_once: usize,
 }
 
 /// A request to a drone.
@@ -239,42 +224,4 @@ pub(crate) async fn exports<'a, S: Suite>(
         exports.push((drone.index(), drone.export(setting).await?));
     }
     Ok(exports)
-}
-
-/// The attribute authority of a run: the same in every process of it.
-pub(crate) fn abe_authority(seed: u64) -> Result<AbeAuthority> {
-    let mut rng = rng_stream::generator(seed, RngStream::Authority, 0, 0);
-    // Never for the roles there are.
-    AbeAuthority::found(&mut rng).map_err(|error| SimError::Usage(format!("envelopes: {error}")))
-}
-
-/// Hands drones of this process the attribute keys of their roles.
-pub(crate) async fn hand_out_attribute_keys<'a, S: Suite>(
-    drones: impl IntoIterator<Item = &'a Drone<S>>,
-    setting: &NodeSettings<S>,
-) -> Result<()> {
-    let authority = abe_authority(setting.seed)?;
-    for drone in drones {
-        for command in authority.keys_of(drone.index()).into_iter().map(Either::Right) {
-            drone.node()?.command(command).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Lets drones of this process collect the key of an order's condition, and open the order with it. Returns
-/// those that did.
-pub(crate) async fn read_orders<'a, S: Suite>(
-    drones: impl IntoIterator<Item = &'a Drone<S>>,
-    setting: &NodeSettings<S>,
-    kgcs: &[Multiaddr],
-    terms: &OrderTerms,
-) -> Result<Vec<u32>> {
-    // Collected: a stream over borrowed drones is too general for the compiler within a task.
-    let drones: Vec<&Drone<S>> = drones.into_iter().collect();
-    let asked = stream::iter(drones).map(|drone| async move {
-        Ok::<_, SimError>(drone.read_order(setting, kgcs, terms).await?.then(|| drone.index()))
-    });
-    let read: Vec<Option<u32>> = asked.buffer_unordered(terms.at_once.max(1)).try_collect().await?;
-    Ok(read.into_iter().flatten().collect())
 }

@@ -13,17 +13,17 @@ use quiver_net::{Multiaddr, check_file_limit};
 use quiver_quorum::QuorumSuite;
 
 use super::SPARE_FILES;
-use super::anonymous::Admission;
+use super::admission::Admission;
 use super::deployment::name;
 use super::drone::Drone;
 use super::drone_event::{DroneEvent, EventSink, Exported};
 use super::node_settings::{NodeSettings, RunParameters};
 use super::rank_line::RankLine;
 use super::relays::Relays;
-use super::swarm;
 use super::worker_message::{
     self, MessageError, MessageReader, MessageWriter, WorkerCommand, WorkerMessage, WorkerSetup,
 };
+use super::{conditions, envelopes, swarm};
 use crate::measure;
 use crate::report::RunOutcome;
 use crate::{Result, SimError, ranks};
@@ -224,13 +224,15 @@ impl<S: QuorumSuite> WorkerProcess<S> {
                 swarm::start_drones(drones.values_mut(), setting, (&leaders, ways), first..end).await?;
             }
             WorkerCommand::Ask { drones, request } => swarm::ask(of(&drones), setting, request).await?,
-            WorkerCommand::AttributeKeys => swarm::hand_out_attribute_keys(drones.values(), setting).await?,
+            WorkerCommand::AttributeKeys => {
+                envelopes::hand_out_attribute_keys(drones.values(), setting).await?;
+            }
             WorkerCommand::ReadOrders { kgcs, drones: asked, terms } => {
                 // A node for each drone that collects, connected to every KGC.
                 let collecting = (terms.at_once * kgcs.len()) as u64;
                 let needed = drones.len() as u64 + collecting + SPARE_FILES;
                 check_file_limit(needed).map_err(SimError::FileLimit)?;
-                let read = swarm::read_orders(of(&asked), setting, &addresses(&kgcs)?, &terms).await?;
+                let read = conditions::read_orders(of(&asked), setting, &addresses(&kgcs)?, &terms).await?;
                 return Ok(Some(WorkerMessage::OrdersRead(read)));
             }
             WorkerCommand::Export { drones } => {

@@ -21,9 +21,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use super::conditions::OrderTerms;
 use super::drone_event::{DroneEvent, Exported};
 use super::rank_line::{LONGEST, RankLine};
-use super::swarm::{OrderTerms, SwarmRequest};
+use super::swarm::SwarmRequest;
 use crate::plan::TransportKind;
 
 /// Version that all ranks must share: their programs may be of different nodes.

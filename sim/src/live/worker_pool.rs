@@ -12,11 +12,12 @@ use quiver_report::{Progress, counted};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use super::conditions::OrderTerms;
 use super::drone_event::EventSink;
 use super::event_log::EventLog;
 use super::node_settings::NodeSettings;
 use super::rank_line::RankLine;
-use super::swarm::{OrderTerms, SwarmRequest};
+use super::swarm::SwarmRequest;
 use super::worker_message::{
     self, MessageReader, MessageWriter, PER_MESSAGE, WorkerCommand, WorkerMessage, WorkerSetup,
 };

@@ -12,12 +12,12 @@ use quiver_machine::Route;
 use quiver_net::{Multiaddr, NetError};
 use quiver_quorum::QuorumSuite;
 use quiver_report::Progress;
+use quiver_world::conditions::IbeAuthority;
 use quiver_world::formats::pcapng::Capture;
-use quiver_world::ibe_orders::IbeAuthority;
 use quiver_world::run::Pairs;
 
 use super::LiveLeaderNode;
-use super::anonymous::{Admission, unix_time};
+use super::admission::{Admission, unix_time};
 use super::deployment::{Founder, RestartableLeader};
 use super::drone::Drone;
 use super::drone_name;

@@ -12,20 +12,29 @@
 //! | `anonymous_drone` | the state of an anonymous drone |
 //! | `sightings` | all that leaders receive and send, by drone and life |
 //! | `links` | looking for what two lives of one drone have in common |
+//! | `invariant` | what must hold of anonymous drones and their leaders |
+//! | `membership` | anonymous drones of a world: when they start, what they show, when they return |
+//! | `phases` | their part of a run |
 //! | `tags` | a leader that writes something into a drone in one life and looks for it in the next |
 
 mod anonymous_drone;
 mod checkpoint;
+mod invariant;
 mod links;
+mod membership;
+mod phases;
 mod sightings;
 mod tags;
 
-pub(crate) use self::anonymous_drone::{AnonymousDrone, Return, Showing};
+use self::anonymous_drone::{AnonymousDrone, Return, Showing};
 pub use self::checkpoint::{
     ANSWERS, CertifiedFields, Checkpoint, CheckpointContext, CheckpointError, FENCE, FIELDS, PERIOD, Rules,
     check,
 };
+pub(crate) use self::invariant::{AnonymousAdmission, Pseudonyms, out_of_place};
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
+pub(crate) use self::membership::{AdmissionEvent, AnonymousDrones};
+pub(crate) use self::phases::AnonymousMembers;
 pub use self::sightings::Sightings;
 pub use self::tags::distinguish;
 

@@ -27,7 +27,7 @@ pub use self::generate::{ActionPlan, StartState};
 pub use self::shrink::shrink;
 pub use self::story::story;
 use crate::admission::{FENCE, Rules, distinguish};
-use crate::invariants::QuantumAdversary;
+use crate::invariants::{QuantumAdversary, all_violations};
 use crate::node_id::NodeIndex;
 use crate::ranks::Ranks;
 use crate::step::Sabotage;
@@ -232,7 +232,7 @@ impl<S: QuorumSuite> Base<S> {
         let mut counting = Counting { checker: &mut invariants, actions: BTreeMap::new() };
         let convergence = run_to_convergence(&mut world, plan, &mut counting);
         let actions = counting.actions;
-        let mut violation = world.all_violations(invariants.violations().to_vec()).into_iter().next();
+        let mut violation = all_violations(&world, invariants.violations().to_vec()).into_iter().next();
         let [checks] = world.totals([invariants.checks()]);
         if let Some(rank) = world.lost_rank() {
             return Err(WorldError::LostRank(rank));

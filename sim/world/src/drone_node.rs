@@ -19,7 +19,7 @@ use quiver_machine::{Either, Input, Machine, Node, Now, Output, Peer, Route, Sna
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use crate::ibe_orders::{CHANNEL, SealedOrder};
+use crate::conditions::{CHANNEL, SealedOrder};
 use crate::{DroneNodeCommand, NodeEvent};
 
 /// Time for which a drone asks for a key.

@@ -1,5 +1,7 @@
 //! ABE orders: the attributes of drones, the policies of orders, and which drones are to open them.
 
+mod phases;
+
 use quiver_abe::envelope::{AnyKey, AnyParameters, EnvelopeTarget};
 use quiver_abe::{
     AbeError, FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe,
@@ -9,6 +11,8 @@ use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeM
 use quiver_message::Message;
 use quiver_policy::{AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
+
+pub(crate) use self::phases::OpenedEnvelopes;
 
 /// Attributes of drones, by their number modulo four. The last have the authority's parameters and no key.
 const ROLES: [&str; 3] = ["scout, sector:7", "scout, sector:8", "medic, sector:7"];

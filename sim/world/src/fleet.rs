@@ -24,10 +24,10 @@ use quiver_quorum::{QuorumParameters, QuorumSuite};
 use rand_core::RngCore;
 
 use crate::admission::{Checkpoint, CheckpointContext, Rules};
+use crate::conditions::{IbeAuthority, SealedOrder, phase_two};
 use crate::drone_node::DroneNode;
-use crate::ibe_orders::{IbeAuthority, SealedOrder, phase_two};
 use crate::kgc_node::{KgcNode, KgcNodeRecord};
-use crate::master_key::{MasterKey, Single, Threshold, generate};
+use crate::quorum::master_key::{MasterKey, Single, Threshold, generate};
 use crate::rng_stream::{self, RngStream};
 use crate::step::Sabotage;
 use crate::{EPOCH_START, NodeId, Setup, WorldError};

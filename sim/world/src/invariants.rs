@@ -1,44 +1,48 @@
 //! Checks the invariants after every step.
 //!
-//! [`Invariants`] is a [`StepObserver`]. It knows what no node knows (every key, every request, every durable
-//! record) and compares only what a step may have changed, so a step costs the same in a group of any size.
+//! [`Invariants`] is a [`StepObserver`] with a list of checks, each of them an [`InvariantCheck`] with a state of
+//! its own. They know what no node knows (every key, every request, every durable record) and compare only what
+//! a step may have changed, so a step costs the same in a group of any size.
 
-mod admission;
 mod compromise;
 mod contradiction;
-mod convergence;
-mod datagrams;
+pub(crate) mod convergence;
 mod durability;
 mod forgeries;
 mod group_messages;
-mod ibe_orders;
+pub(crate) mod history;
 mod keys;
 mod masks;
+pub(crate) mod publications;
 mod quantum;
-mod quorum;
 mod rosters;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::{Epoch, Name, Suite};
+use quiver_ainq::Suite;
 use quiver_testbed::nanos;
 
-use self::admission::AnonymousMembers;
 use self::compromise::CompromisedNodes;
 use self::contradiction::Contradiction;
 pub use self::convergence::bound;
-use self::datagrams::SealedPayloads;
+use self::convergence::{Convergence, LeadingEpoch};
 use self::durability::Durability;
 use self::forgeries::Forgeries;
 use self::group_messages::GroupMessages;
-use self::ibe_orders::Orders;
+use self::history::{GroupHistory, HeldKey};
+use self::keys::KeyAgreement;
 use self::masks::Masks;
+use self::publications::{LeaderPublication, PublicationReader};
 pub(crate) use self::quantum::QuantumAdversary;
-use self::quorum::QuorumEvidence;
+use self::rosters::Rosters;
+use crate::admission::AnonymousAdmission;
+use crate::conditions::Orders;
+use crate::mavlink::SealedPayloads;
+use crate::quorum::QuorumEvidence;
 use crate::ranks::wire::RankWriter;
-use crate::{Action, Cause, DatagramEvent, Effect, NodeEvent, NodeId, Step, StepObserver, World};
+use crate::{Action, DatagramEvent, Effect, NodeId, Step, StepObserver, World};
 
 /// A property that must hold at all times.
 ///
@@ -159,34 +163,6 @@ pub struct Violation {
     pub detail: String,
 }
 
-impl<S: Suite> World<S> {
-    /// The violations that all [ranks](crate::ranks) found, in order of time, each of them once.
-    pub(crate) fn all_violations(&self, own: Vec<Violation>) -> Vec<Violation> {
-        if !self.is_split() {
-            return own;
-        }
-        let index = self.index();
-        let place =
-            |invariant| Invariant::ALL.iter().position(|known| *known == invariant).unwrap_or_default();
-        let write = |writer: &mut RankWriter, violation: &Violation| {
-            writer.u8(place(violation.invariant) as u8).u64(nanos(violation.at));
-            writer.u64(violation.node.map_or(u64::MAX, |node| index.index(node) as u64));
-            writer.bytes(violation.detail.as_bytes());
-        };
-        let mut all = self.collect(own, write, |reader| {
-            let invariant = *Invariant::ALL.get(usize::from(reader.u8()?))?;
-            let at = Duration::from_nanos(reader.u64()?);
-            let node = reader.u64()?;
-            let node = (node != u64::MAX).then(|| index.node(node as usize));
-            let detail = String::from_utf8(reader.bytes()?.to_vec()).ok()?;
-            Some(Violation { invariant, at, node, detail })
-        });
-        all.sort_by_key(|violation| (violation.at, violation.node));
-        all.dedup();
-        all
-    }
-}
-
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {:.3} s", self.invariant, self.at.as_secs_f64())?;
@@ -197,58 +173,152 @@ impl fmt::Display for Violation {
     }
 }
 
-/// An epoch that a leader made.
-#[derive(Clone, Debug)]
-struct Made {
-    /// D, unless the leader died at once.
-    digest: Option<[u8; 32]>,
-    /// The exported key of the epoch.
-    key: Option<[u8; 32]>,
-    /// Members of the epoch: numbers of edges. `None` if the leader died at once.
-    members: Option<BTreeSet<u32>>,
-    /// Anonymous members of the epoch: pseudonyms. `None` if the leader died at once.
-    anonymous: Option<BTreeSet<[u8; 16]>>,
-    leader: u16,
+/// The violations that all [ranks](crate::ranks) found, in order of time, each of them once.
+pub(crate) fn all_violations<S: Suite>(world: &World<S>, own: Vec<Violation>) -> Vec<Violation> {
+    if !world.is_split() {
+        return own;
+    }
+    let index = world.index();
+    let place = |invariant| Invariant::ALL.iter().position(|known| *known == invariant).unwrap_or_default();
+    let write = |writer: &mut RankWriter, violation: &Violation| {
+        writer.u8(place(violation.invariant) as u8).u64(nanos(violation.at));
+        writer.u64(violation.node.map_or(u64::MAX, |node| index.index(node) as u64));
+        writer.bytes(violation.detail.as_bytes());
+    };
+    let mut all = world.collect(own, write, |reader| {
+        let invariant = *Invariant::ALL.get(usize::from(reader.u8()?))?;
+        let at = Duration::from_nanos(reader.u64()?);
+        let node = reader.u64()?;
+        let node = (node != u64::MAX).then(|| index.node(node as usize));
+        let detail = String::from_utf8(reader.bytes()?.to_vec()).ok()?;
+        Some(Violation { invariant, at, node, detail })
+    });
+    all.sort_by_key(|violation| (violation.at, violation.node));
+    all.dedup();
+    all
 }
 
-/// The epoch an edge holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    epoch: Epoch,
-    digest: [u8; 32],
-    key: [u8; 32],
+/// Violations found so far, and number of comparisons.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    violations: Vec<Violation>,
+    pub(crate) checks: u64,
+}
+
+impl Findings {
+    /// Compares once: notes a violation by the node of a step unless the invariant holds.
+    pub(crate) fn require(
+        &mut self,
+        invariant: Invariant,
+        step: &Step,
+        holds: bool,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.demand(invariant, (step.at, step.node), holds, detail);
+    }
+
+    /// Compares once: notes a violation at a time by a node unless the invariant holds.
+    pub(crate) fn demand(
+        &mut self,
+        invariant: Invariant,
+        (at, node): (Duration, NodeId),
+        holds: bool,
+        detail: impl FnOnce() -> String,
+    ) {
+        self.checks += 1;
+        if !holds {
+            self.violate(invariant, at, Some(node), detail());
+        }
+    }
+
+    /// Notes a violation.
+    pub(crate) fn violate(
+        &mut self,
+        invariant: Invariant,
+        at: Duration,
+        node: Option<NodeId>,
+        detail: String,
+    ) {
+        self.violations.push(Violation { invariant, at, node, detail });
+    }
+}
+
+/// Findings of all checks, and the history of the group that they share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Evidence {
+    pub(crate) findings: Findings,
+    pub(crate) history: GroupHistory,
+}
+
+/// Checks one property of the world, or a few that need the same state.
+pub(crate) trait InvariantCheck<S: Suite> {
+    /// A node took an input.
+    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
+        let _ = (world, step, evidence);
+    }
+
+    /// The edge of a step took up a key. All checks have seen the step.
+    fn on_key(&mut self, world: &World<S>, step: &Step, held: &HeldKey, evidence: &mut Evidence) {
+        let _ = (world, step, held, evidence);
+    }
+
+    /// A leader sent a header, perhaps with the part for a member. All checks have seen the step.
+    fn on_publication(
+        &mut self,
+        world: &World<S>,
+        step: &Step,
+        publication: &Arc<LeaderPublication<S>>,
+        evidence: &mut Evidence,
+    ) {
+        let _ = (world, step, publication, evidence);
+    }
+
+    /// An action took place.
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action, evidence: &mut Evidence) {
+        let _ = (world, at, action, evidence);
+    }
+
+    /// A station sealed or opened datagrams of the group.
+    fn on_datagram(&mut self, world: &World<S>, event: &DatagramEvent, evidence: &mut Evidence) {
+        let _ = (world, event, evidence);
+    }
+
+    /// Nodes that have not reached, once faults are over, what this check demands of them.
+    fn stragglers(
+        &self,
+        world: &World<S>,
+        evidence: &Evidence,
+        newest: &LeadingEpoch,
+    ) -> Vec<(NodeId, String)> {
+        let _ = (world, evidence, newest);
+        Vec::new()
+    }
+
+    /// Number of attacks of an adversary, which are counted only where they are made.
+    fn attempts(&self) -> u64 {
+        0
+    }
 }
 
 /// Looks at every step and notes what does not hold.
 pub struct Invariants<S: Suite> {
-    violations: Vec<Violation>,
+    evidence: Evidence,
     /// Stop the world at the first violation.
     impatient: bool,
-    checks: u64,
-    channel: Name,
-    epochs: BTreeMap<Epoch, Made>,
-    held: Vec<Option<Held>>,
-    /// The newest epoch that each edge ever reported, or could use when it was done with a step.
-    newest: Vec<Option<Epoch>>,
-    /// Edges that leaders evicted for good, and the first epoch without them, by leader.
-    evicted: BTreeMap<(u16, u32), Epoch>,
-    /// Edges that the KGC revoked, with the number of the list.
-    revoked: BTreeMap<u32, u64>,
-    /// The edge that the operator revokes; the KGC learns it only if it is on.
-    to_be_revoked: Option<u32>,
-    asked_to_revoke: BTreeSet<u32>,
-    /// Edges that a leader may have evicted although it died before it could report it.
-    asked_to_evict: BTreeSet<u32>,
-    masks: Masks<S>,
-    durability: Durability,
+    publications: PublicationReader<S>,
+    masks: Masks,
     compromised: CompromisedNodes<S>,
     quantum: QuantumAdversary<S>,
-    anonymous: AnonymousMembers,
-    group_messages: GroupMessages,
-    quorum: QuorumEvidence,
-    orders: Orders,
-    forgeries: Forgeries,
+    admission: AnonymousAdmission,
+    keys: KeyAgreement,
+    rosters: Rosters,
     contradiction: Contradiction,
+    forgeries: Forgeries,
+    durability: Durability,
+    quorum: QuorumEvidence,
+    group_messages: GroupMessages,
+    convergence: Convergence,
+    orders: Orders,
     datagrams: SealedPayloads,
 }
 
@@ -256,34 +326,49 @@ impl<S: Suite> Invariants<S> {
     /// Looks at worlds of so many edges and leaders. `impatient` stops the world at the first violation.
     pub fn new(world: &World<S>, impatient: bool) -> Self {
         let edges = world.edge_count() as usize;
+        let (leaders, kgcs) = (usize::from(world.leader_count()), usize::from(world.kgc_count()));
         Self {
-            violations: Vec::new(),
+            evidence: Evidence::default(),
             impatient,
-            checks: 0,
-            channel: Self::channel(),
-            epochs: BTreeMap::new(),
-            held: vec![None; edges],
-            newest: vec![None; edges],
-            evicted: BTreeMap::new(),
-            revoked: BTreeMap::new(),
-            to_be_revoked: None,
-            asked_to_revoke: BTreeSet::new(),
-            asked_to_evict: BTreeSet::new(),
-            masks: Masks::new(),
-            durability: Durability::new(
-                edges,
-                usize::from(world.leader_count()),
-                usize::from(world.kgc_count()),
-            ),
+            publications: PublicationReader::default(),
+            masks: Masks::default(),
             compromised: CompromisedNodes::default(),
             quantum: QuantumAdversary::default(),
-            anonymous: AnonymousMembers::default(),
-            group_messages: GroupMessages::default(),
-            quorum: QuorumEvidence::default(),
-            orders: Orders::default(),
-            forgeries: Forgeries::default(),
+            admission: AnonymousAdmission::default(),
+            keys: KeyAgreement::new(edges),
+            rosters: Rosters,
             contradiction: Contradiction::default(),
+            forgeries: Forgeries::default(),
+            durability: Durability::new(edges, leaders, kgcs),
+            quorum: QuorumEvidence::default(),
+            group_messages: GroupMessages::default(),
+            convergence: Convergence,
+            orders: Orders::default(),
             datagrams: SealedPayloads::default(),
+        }
+    }
+
+    /// All checks, in the order in which they see a step: those of later ones build on the history that earlier
+    /// ones write.
+    fn each(&mut self, mut tell: impl FnMut(&mut dyn InvariantCheck<S>, &mut Evidence)) {
+        let checks: [&mut dyn InvariantCheck<S>; 14] = [
+            &mut self.masks,
+            &mut self.compromised,
+            &mut self.quantum,
+            &mut self.admission,
+            &mut self.keys,
+            &mut self.rosters,
+            &mut self.contradiction,
+            &mut self.forgeries,
+            &mut self.durability,
+            &mut self.quorum,
+            &mut self.group_messages,
+            &mut self.orders,
+            &mut self.convergence,
+            &mut self.datagrams,
+        ];
+        for check in checks {
+            tell(check, &mut self.evidence);
         }
     }
 
@@ -293,119 +378,116 @@ impl<S: Suite> Invariants<S> {
         self
     }
 
-    /// Name under which keys are exported for comparison.
-    fn channel() -> Name {
-        Name::new("invariants").expect("a plain name")
-    }
-
     /// The violations.
     pub fn violations(&self) -> &[Violation] {
-        &self.violations
+        &self.evidence.findings.violations
     }
 
     /// Number of comparisons.
     pub fn checks(&self) -> u64 {
-        self.checks + self.attacks() + self.quantum.attempts()
+        self.evidence.findings.checks + self.compromised.attempts() + self.quantum.attempts()
     }
 
     /// Number of epochs of all leaders.
     pub fn epochs(&self) -> usize {
-        self.epochs.len()
+        self.evidence.history.epochs.len()
     }
 
-    fn require(&mut self, invariant: Invariant, step: &Step, holds: bool, detail: impl FnOnce() -> String) {
-        self.checks += 1;
-        if !holds {
-            self.violate(invariant, step.at, Some(step.node), detail());
+    /// Number of anonymous memberships.
+    pub fn admitted(&self) -> usize {
+        self.evidence.history.pseudonyms.count()
+    }
+
+    /// Number of drones that enrolled, each counted once.
+    pub fn enrolled(&self) -> usize {
+        self.quorum.enrolled()
+    }
+
+    /// Number of orders opened.
+    pub fn opened(&self) -> usize {
+        self.orders.opened()
+    }
+
+    /// Number of publications that the adversary opened (that its captive was meant to open, unless it is a
+    /// violation).
+    pub fn opened_by_compromised(&self) -> u64 {
+        self.compromised.opened()
+    }
+
+    /// Number of nodes that have had proof against a leader.
+    pub fn convinced(&self) -> usize {
+        self.contradiction.convinced()
+    }
+
+    /// Number of forged messages that arrived.
+    pub fn forgeries(&self) -> u64 {
+        self.forgeries.seen()
+    }
+
+    /// Receivers of a message.
+    pub fn heard(&self, number: u32) -> impl Iterator<Item = NodeId> + '_ {
+        self.group_messages.heard(number)
+    }
+
+    /// Nodes that have not converged: every live edge that wants to be and may be a member must hold the
+    /// newest epoch of the leader in force, and no other edge any; a drone with a released order must have
+    /// opened it.
+    pub fn stragglers(&self, world: &World<S>) -> Vec<(NodeId, String)> {
+        let Some(newest) = LeadingEpoch::of(world, &self.evidence.history) else {
+            return vec![(NodeId::Leader(0), "no node leads".into())];
+        };
+        let demanding: [&dyn InvariantCheck<S>; 3] = [&self.convergence, &self.orders, &self.contradiction];
+        demanding.iter().flat_map(|check| check.stragglers(world, &self.evidence, &newest)).collect()
+    }
+
+    /// Reports every node that has not converged long after the faults.
+    pub fn demand_convergence(&mut self, world: &World<S>) {
+        let findings = &mut self.evidence.findings;
+        findings.checks += (0..world.edge_count()).filter(|edge| world.has(*edge)).count() as u64;
+        for (node, detail) in self.stragglers(world) {
+            self.evidence.findings.violate(Invariant::Convergence, world.time(), Some(node), detail);
         }
-    }
-
-    fn violate(&mut self, invariant: Invariant, at: Duration, node: Option<NodeId>, detail: String) {
-        self.violations.push(Violation { invariant, at, node, detail });
     }
 }
 
 impl<S: Suite> StepObserver<S> for Invariants<S> {
     fn on_step(&mut self, world: &World<S>, step: &Step) {
-        let before = self.checks;
-        self.observe_recording(world, step);
-        match step.node {
-            NodeId::Kgc(_) => self.observe_kgc(world, step),
-            NodeId::Leader(ordinal) => self.observe_leader(world, step, ordinal),
-            NodeId::Relay(_) => {}
-            NodeId::Edge(number) => self.observe_edge(world, step, number),
+        let before = self.evidence.findings.checks;
+        self.each(|check, evidence| check.on_step(world, step, evidence));
+        if let Some(held) = self.evidence.history.change.taken_up() {
+            self.each(|check, evidence| check.on_key(world, step, &held, evidence));
         }
-        self.observe_proofs(world, step);
-        self.observe_answers(world, step);
-        self.observe_records(world, step);
-        self.observe_enrolment(world, step);
-        self.observe_group_messages(world, step);
-        self.observe_orders(world, step);
-        for effect in &step.effects {
-            if let Effect::Sent { payload, .. } = effect {
-                self.observe_message(world, step, payload);
-            }
-        }
+        let mut publications = std::mem::take(&mut self.publications);
+        publications.read(world, step, &mut |publication| {
+            self.each(|check, evidence| check.on_publication(world, step, publication, evidence));
+        });
+        self.publications = publications;
         if !world.counts(step.node) {
             // All ranks check it, and one counts it.
-            self.checks = before;
+            self.evidence.findings.checks = before;
         }
     }
 
     fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action) {
-        let before = self.checks;
-        match action {
-            Action::Revoke(edge) => self.to_be_revoked = Some(*edge),
-            Action::Evict(edge) => {
-                self.asked_to_evict.insert(*edge);
-            }
-            Action::Capture(edge) => {
-                self.capture(world, at, *edge);
-                self.capture_second_factors(world, at, *edge);
-            }
-            Action::Talk { number, .. } => self.group_messages.said(*number),
-            Action::Seize(kgc) => self.seize(world, at, *kgc),
-            Action::Order(number) => self.order_sealed(world, *number),
-            Action::Approve(kgc) => self.approved(*kgc),
-            Action::Lie { kgc, lies: true } => self.lied(*kgc),
-            _ => {}
-        }
+        let before = self.evidence.findings.checks;
+        self.each(|check, evidence| check.on_action(world, at, action, evidence));
         if let Action::Seize(kgc) = action
             && !world.counts(NodeId::Kgc(*kgc))
         {
-            self.checks = before;
+            self.evidence.findings.checks = before;
         }
     }
 
     fn on_datagram(&mut self, world: &World<S>, event: &DatagramEvent) {
-        self.observe_datagram(world, event);
+        self.each(|check, evidence| check.on_datagram(world, event, evidence));
     }
 
     fn stops(&self) -> bool {
-        self.impatient && !self.violations.is_empty()
+        self.impatient && !self.evidence.findings.violations.is_empty()
     }
 }
 
 /// Returns true if the node died in this step.
-fn died(step: &Step) -> bool {
+pub(crate) fn died(step: &Step) -> bool {
     step.effects.contains(&Effect::Died)
-}
-
-impl<S: Suite> Invariants<S> {
-    fn observe_kgc(&mut self, world: &World<S>, step: &Step) {
-        // One that its disk held up before takes no command.
-        let held_up = world.stalled(step.node) && !step.effects.contains(&Effect::Stalled);
-        // A KGC that died before its record was durable has not taken the command.
-        let kept = step.effects.iter().any(|effect| matches!(effect, Effect::Persisted { .. }));
-        if step.cause == Cause::Command("revoke") && (kept || !died(step)) && !held_up {
-            self.asked_to_revoke.extend(self.to_be_revoked.take());
-        }
-        for event in step.events() {
-            if let NodeEvent::Kgc(quiver_enrolment::KgcEvent::RevocationListSigned { number }) = event {
-                for edge in std::mem::take(&mut self.asked_to_revoke) {
-                    self.revoked.entry(edge).or_insert(*number);
-                }
-            }
-        }
-    }
 }

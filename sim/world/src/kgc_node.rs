@@ -8,7 +8,7 @@ use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use crate::NodeEvent;
-use crate::byzantine_kgc::ByzantineKgc;
+use crate::quorum::ByzantineKgc;
 
 /// A command to the KGC or to its server of key shares.
 pub(crate) type KgcNodeCommand = Either<KgcCommand, ReleaseCommand>;

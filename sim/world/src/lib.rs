@@ -16,7 +16,6 @@
 
 mod action;
 mod air;
-mod byzantine_kgc;
 mod drone_node;
 mod event_queue;
 mod fleet;
@@ -25,8 +24,9 @@ mod kgc_node;
 mod network;
 mod node_id;
 mod observer;
+mod quorum;
 mod record;
-mod relay_node;
+mod relays;
 mod rng_stream;
 mod step;
 mod suite;
@@ -36,10 +36,9 @@ mod world;
 
 pub mod admission;
 pub mod check;
+pub mod conditions;
 pub mod envelopes;
 pub mod formats;
-pub mod ibe_orders;
-pub mod master_key;
 pub mod mavlink;
 pub mod radio;
 pub mod ranks;
@@ -51,11 +50,11 @@ pub use self::action::{Action, Forgery};
 pub use self::air::{Air, AirSetup, compute_cost, rekey_number};
 pub use self::fleet::{Fleet, GROUP, edge_name};
 pub use self::invariants::{Invariant, Invariants, Violation, bound};
-pub use self::master_key::{Generated, generate};
 pub use self::mavlink::{DatagramClass, DatagramEvent, DatagramEventKind, MavlinkReport, MavlinkSetup};
 pub use self::network::{NodeSet, Partition, SimNetwork};
 pub use self::node_id::NodeId;
 pub use self::observer::{Hop, NoObserver, StepObserver};
+pub use self::quorum::master_key::{self, Generated, generate};
 pub use self::step::{Cause, Effect, NodeEvent, Step};
 #[doc(hidden)]
 pub use self::step::{Sabotage, StepAccount};
@@ -64,4 +63,6 @@ pub use self::toy::InsecureToy;
 pub use self::two_hops::{Repeats, TwoHops, TwoHopsReport};
 pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
 
-pub use self::world::{Disks, DroneNodeCommand, LeaderNodeCommand, Setup, World, WorldError, message_number};
+pub use self::world::{
+    Disks, DroneNodeCommand, LeaderNodeCommand, Setup, World, WorldError, WorldKernel, message_number,
+};

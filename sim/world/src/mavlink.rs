@@ -13,7 +13,11 @@
 //! | `station` | one member's datagrams and its stream |
 //! | `tally` | what became of the frames: [`MavlinkReport`] |
 //! | `stations` | all stations, and which system id each may use |
+//! | `carriage` | from a station to the radio, over the channel, to the others |
+//! | `invariant` | what must hold of datagrams that stations open |
 
+mod carriage;
+mod invariant;
 pub(crate) mod station;
 pub(crate) mod stations;
 mod stream;
@@ -24,6 +28,8 @@ use std::time::Duration;
 
 use quiver_datagram::Config;
 
+pub(crate) use self::carriage::Telemetry;
+pub(crate) use self::invariant::SealedPayloads;
 pub use self::tally::MavlinkReport;
 use crate::NodeId;
 use crate::radio::{Cast, Profile};

@@ -94,6 +94,11 @@ impl NodeIndex {
         }
     }
 
+    /// The same as it is in events.
+    pub(crate) fn number(self, node: NodeId) -> u32 {
+        u32::try_from(self.index(node)).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn node(self, index: usize) -> NodeId {
         let short = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
         if let Some(number) = index.checked_sub(self.hubs()) {

@@ -1,13 +1,10 @@
 //! Measures one run of a large group without faults: enrol, form, re-key, leave, join, send, restart.
 
-mod admission;
 mod arrivals;
-mod envelopes;
-mod ibe_orders;
 mod operation;
 mod pacing;
 mod phase;
-mod phases;
+pub(crate) mod phases;
 
 use std::ops::ControlFlow;
 use std::time::Duration;

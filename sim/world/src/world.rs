@@ -1,57 +1,37 @@
-//! The simulated world: nodes, links, event queue, clock.
+//! The simulated world: a kernel of nodes, links, event queue and clock, and the features that act on it.
 
 mod actions;
-mod adversary;
-mod anonymous;
-mod datagrams;
+pub(crate) mod adversary;
+mod feature;
 mod headers;
+mod kernel;
 mod links;
-mod parallel;
-mod power;
+mod nodes;
 mod query;
-mod relays;
 mod repeats;
 mod scheduler;
 mod setup;
-mod split;
-mod step;
+mod timeline;
+mod wire;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
-use std::time::Duration;
+use std::ops::Deref;
 
 use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand};
-use quiver_ainq::{Epoch, KgcId, Suite};
+use quiver_ainq::{Epoch, Suite};
 use quiver_envelope::{EnvelopeCommand, Envelopes};
 use quiver_group::EdgeCommand;
-use quiver_group::edge::EdgeTiming;
-use quiver_group::leader::LeaderTiming;
 use quiver_machine::{Either, Node as RoleNode};
 use quiver_relay::WithRelays;
-use sha2::Sha256;
 
 pub use self::actions::message_number;
-use self::adversary::Adversary;
-pub(crate) use self::adversary::Doubled;
-use self::headers::Headers;
-use self::links::Links;
+use self::feature::Features;
+pub(crate) use self::feature::{Acted, WorldFeature};
+pub use self::kernel::WorldKernel;
+pub(crate) use self::nodes::anonymous_end;
 pub use self::setup::{Disks, Setup, WorldError};
-use self::split::Split;
-use crate::admission::AnonymousDrone;
-use crate::air::Air;
-use crate::drone_node::DroneNode;
-use crate::event_queue::WorldEventQueue;
-use crate::kgc_node::KgcNode;
-use crate::mavlink::stations::Stations;
-use crate::node_id::NodeIndex;
-use crate::relay_node::RelayNode;
-use crate::step::Sabotage;
-use crate::two_hops::TwoHopsState;
-use crate::{Action, Fleet, Hop, NodeId, SimNetwork};
-use quiver_testbed::SimNode;
-
-/// Number of messages kept for the adversary to replay.
-const RECORDED: usize = 4096;
+pub(crate) use self::wire::{Wire, WireContext};
+use crate::admission::AdmissionEvent;
+use crate::{Action, NodeId};
 
 /// A leader with its envelopes, whose drones may be behind relays.
 type LeaderNode<S> = WithRelays<RoleNode<AdmittingLeader<S>, Envelopes>>;
@@ -62,51 +42,21 @@ pub type DroneNodeCommand = Either<EdgeCommand, EnvelopeCommand>;
 
 /// All nodes, the network between them, and the clock. See the [crate](crate) for its guarantees.
 pub struct World<S: Suite> {
-    setup: Setup,
-    fleet: Arc<Fleet<S>>,
-    nodes: NodeIndex,
-    /// Nanoseconds since the world began.
-    now: u64,
-    queue: WorldEventQueue,
-    scheduled: Vec<Option<ScheduledAction>>,
-    network: SimNetwork,
-    links: Links,
-    kgcs: Vec<SimNode<KgcNode<S>>>,
-    leaders: Vec<SimNode<LeaderNode<S>>>,
-    relays: Vec<SimNode<RelayNode>>,
-    edges: Vec<Option<Box<SimNode<DroneNode<S>>>>>,
-    headers: Headers,
-    /// Sender, whether to the group, and the message.
-    recorded: VecDeque<(NodeId, bool, Arc<[u8]>)>,
-    /// Hops that no observer was told of yet.
-    hops: Vec<Hop>,
-    adversary: Adversary,
-    /// Relays that are hostile.
-    hostile: BTreeSet<u16>,
-    /// Messages that were published to the group, the newest last, and the nodes that have each.
-    gossip: VecDeque<(Arc<[u8]>, BTreeSet<NodeId>)>,
-    /// KGCs that lie, and those whose operators have approved the second phase.
-    lying: BTreeSet<KgcId>,
-    approved: BTreeSet<KgcId>,
-    /// Edges that have put their names away, where leaders demand a policy.
-    anonymous: BTreeMap<u32, AnonymousDrone>,
-    /// Time for which nodes that are to crash stay down.
-    returns: BTreeMap<NodeId, Duration>,
-    air: Option<Air>,
-    /// Places of the members, if some do not hear the leader.
-    field: Option<Box<TwoHopsState>>,
-    /// Stations of MAVLink telemetry in the group's datagrams.
-    stations: Option<Box<Stations<S>>>,
-    /// Share of this process, if others play the world with it.
-    split: Option<Box<Split>>,
-    trace: Option<Sha256>,
-    steps: u64,
-    leader_cpu: Duration,
+    kernel: WorldKernel<S>,
+    features: Features<S>,
+}
+
+impl<S: Suite> Deref for World<S> {
+    type Target = WorldKernel<S>;
+
+    fn deref(&self) -> &WorldKernel<S> {
+        &self.kernel
+    }
 }
 
 /// An action that the world has scheduled itself.
 #[derive(Clone, Debug)]
-enum ScheduledAction {
+pub(crate) enum ScheduledAction {
     Act(Box<Action>),
     /// A node tries to reach one that it dials.
     Connect(NodeId, NodeId),
@@ -114,12 +64,8 @@ enum ScheduledAction {
     Sever(NodeId, NodeId),
     /// A crashed node is started again.
     Return(NodeId),
-    /// An anonymous drone whose machine was over returns.
-    ReturnDrone(u32),
-    /// A leader that was started gets the slot keys.
-    SlotKeys(u16),
-    /// A period of credentials begins.
-    Period,
+    /// An event of anonymous admission.
+    Admission(AdmissionEvent),
     /// All nodes receive both headers that the leader with two keys signed for this epoch.
     Cross(Epoch),
 }

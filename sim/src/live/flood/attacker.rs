@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::{Flood, FloodCounters, FloodTarget};
-use crate::live::anonymous;
+use crate::live::admission;
 use crate::live::node::LiveNode;
 use crate::live::node_settings::NodeSettings;
 use crate::rng_stream::{self, RngStream};
@@ -294,7 +294,7 @@ impl<S: Suite> Attacker<S> {
             }
             Flood::Keys if self.round == 1 => {
                 let (nonce, group) = (self.nonce(), self.messages.group.clone());
-                self.ask(leader, &anonymous::hello(nonce, group));
+                self.ask(leader, &admission::hello(nonce, group));
             }
             Flood::Keys | Flood::Anonymous => {}
         }
@@ -338,7 +338,7 @@ impl<S: Suite> Attacker<S> {
             }
             Ok(message @ Message::Extension(_)) => {
                 let step = self.messages.step.as_deref();
-                if let Some(proof) = step.and_then(|step| anonymous::proof(&message, step)) {
+                if let Some(proof) = step.and_then(|step| admission::proof(&message, step)) {
                     self.ask(from, &proof);
                 }
                 return;

@@ -18,70 +18,70 @@ use crate::live::event_log::PhaseGoal;
 use crate::live::hosts::message_body;
 use crate::live::swarm::SwarmRequest;
 
-impl<S: Suite> PhaseRun<'_, S> {
-    /// Sends so many messages, by turns from the leader and from a drone.
-    pub(super) async fn send_messages(&mut self, messages: u32) -> StepResult {
-        let mut by_leader = MessageCosts::default();
-        let mut by_drones = MessageCosts::default();
-        let step = self.world.progress.step("messages", messages as usize);
-        for turn in 0..messages {
-            let sender = if turn % 2 == 0 { None } else { self.choose_sender() };
-            let costs = if sender.is_none() { &mut by_leader } else { &mut by_drones };
-            self.send_message(sender, costs).await?;
-            step.done(turn as usize + 1);
-        }
-        drop(step);
-        for (who, costs) in [("leader", by_leader), ("drones", by_drones)] {
-            let began = costs.began.map_or(Duration::ZERO, |at| self.since_start(at));
-            if let Some(operation) = costs.operation(who, self.members.len()) {
-                let operation = PhaseCosts { began, ..operation };
-                self.add_operation(operation);
-            }
-        }
-        let (checker, sent) = (&mut self.checker, &self.sent);
-        self.world.event_log().with_logs(|logs| checker.messages(logs, sent));
-        Ok(())
+/// Sends the plan's messages, by turns from the leader and from a drone.
+pub(super) async fn send_messages<S: Suite>(run: &mut PhaseRun<'_, S>) -> StepResult {
+    let messages = run.world.plan.messages;
+    let mut by_leader = MessageCosts::default();
+    let mut by_drones = MessageCosts::default();
+    let step = run.world.progress.step("messages", messages as usize);
+    for turn in 0..messages {
+        let sender = if turn % 2 == 0 { None } else { choose_sender(run) };
+        let costs = if sender.is_none() { &mut by_leader } else { &mut by_drones };
+        send_message(run, sender, costs).await?;
+        step.done(turn as usize + 1);
     }
+    drop(step);
+    for (who, costs) in [("leader", by_leader), ("drones", by_drones)] {
+        let began = costs.began.map_or(Duration::ZERO, |at| run.since_start(at));
+        if let Some(operation) = costs.operation(who, run.members.len()) {
+            let operation = PhaseCosts { began, ..operation };
+            run.add_operation(operation);
+        }
+    }
+    let (checker, sent) = (&mut run.checker, &run.sent);
+    run.world.event_log().with_logs(|logs| checker.messages(logs, sent));
+    Ok(())
+}
 
-    pub(super) fn choose_sender(&mut self) -> Option<u32> {
-        let sender = self.members.iter().copied().choose(&mut self.rng);
-        self.choices.extend(sender);
-        sender
-    }
+pub(super) fn choose_sender<S: Suite>(run: &mut PhaseRun<'_, S>) -> Option<u32> {
+    let sender = run.members.iter().copied().choose(&mut run.rng);
+    run.choices.extend(sender);
+    sender
+}
 
-    /// Sends one message and waits until every member has received it.
-    pub(super) async fn send_message(&mut self, sender: Option<u32>, costs: &mut MessageCosts) -> StepResult {
-        let number = u32::try_from(self.sent.len()).unwrap_or(u32::MAX);
-        let audience: BTreeSet<u32> = self.members.iter().copied().filter(|d| Some(*d) != sender).collect();
-        let list: Vec<u32> = audience.iter().copied().collect();
-        self.sent.push(SentMessage { number, by: sender, audience });
-        let mark = self.mark();
-        self.world.event_log().expect(PhaseGoal::MessageReceived(number), &list);
-        let (channel, data) = (name("telemetry")?, message_body(number));
-        match sender {
-            None => {
-                self.world.leader.command(Either::Left(LeaderCommand::Send { channel, data }.into())).await?;
-            }
-            Some(drone) => {
-                // An anonymous member has no key to sign with.
-                let request = SwarmRequest::Send { number, signed: number % 4 == 1 && !self.is_anonymous() };
-                self.world.swarm.ask(&self.world.setting, &[drone], request).await?;
-            }
+/// Sends one message and waits until every member has received it.
+pub(super) async fn send_message<S: Suite>(
+    run: &mut PhaseRun<'_, S>,
+    sender: Option<u32>,
+    costs: &mut MessageCosts,
+) -> StepResult {
+    let number = u32::try_from(run.sent.len()).unwrap_or(u32::MAX);
+    let audience: BTreeSet<u32> = run.members.iter().copied().filter(|d| Some(*d) != sender).collect();
+    let list: Vec<u32> = audience.iter().copied().collect();
+    run.sent.push(SentMessage { number, by: sender, audience });
+    let mark = run.mark();
+    run.world.event_log().expect(PhaseGoal::MessageReceived(number), &list);
+    let (channel, data) = (name("telemetry")?, message_body(number));
+    match sender {
+        None => {
+            run.world.leader.command(Either::Left(LeaderCommand::Send { channel, data }.into())).await?;
         }
-        let reached =
-            self.world.event_log().reached(self.world.plan.timeout, &Progress::hidden().step("", 0)).await;
-        let took = mark.at.elapsed();
-        self.checker.after(&format!("message {number}"));
-        costs.add(&self.mark(), &mark, took, &reached.drones);
-        let received = sender.is_none()
-            || self
-                .world
-                .leader_will("leader has the message", |log| log.received.contains_key(&number))
-                .await;
-        self.checker
-            .that(Invariant::Delivery, received, || format!("the leader did not receive message {number}"));
-        self.expect_all_reached(Invariant::Delivery, &format!("did not receive message {number}"), &reached)
+        Some(drone) => {
+            // An anonymous member has no key to sign with.
+            let request = SwarmRequest::Send { number, signed: number % 4 == 1 && !run.is_anonymous() };
+            run.world.swarm.ask(&run.world.setting, &[drone], request).await?;
+        }
     }
+    let reached =
+        run.world.event_log().reached(run.world.plan.timeout, &Progress::hidden().step("", 0)).await;
+    let took = mark.at.elapsed();
+    run.checker.after(&format!("message {number}"));
+    costs.add(&run.mark(), &mark, took, &reached.drones);
+    let received = sender.is_none()
+        || run.world.leader_will("leader has the message", |log| log.received.contains_key(&number)).await;
+    run.checker
+        .that(Invariant::Delivery, received, || format!("the leader did not receive message {number}"));
+    run.expect_all_reached(Invariant::Delivery, &format!("did not receive message {number}"), &reached)
 }
 
 /// Costs of several messages together.

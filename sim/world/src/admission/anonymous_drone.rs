@@ -39,8 +39,6 @@ pub(crate) struct AnonymousDrone {
     /// The period whose credential has no further use.
     pub(crate) spent: Option<u64>,
     pause: Duration,
-    /// Times of arrival of the last message from it and of the last one to it: nanoseconds of the world.
-    pub(crate) last_heard: [u64; 2],
     /// True if its return is planned.
     pub(crate) returns: bool,
 }
@@ -66,7 +64,6 @@ impl AnonymousDrone {
             shown: None,
             spent: None,
             pause: PAUSE,
-            last_heard: [0; 2],
             returns: false,
         }
     }

@@ -5,6 +5,7 @@
 //! open any epoch in which the drone is not, nor any epoch before the one that was current at the capture.
 //! (From then on, as long as the drone is in, the adversary is a member; that is no secret.)
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{
@@ -12,21 +13,15 @@ use quiver_ainq::{
 };
 use quiver_crypto::{Secret, aead, ct_eq, prf};
 
-use super::keys::show;
-use super::{Invariant, Invariants};
-use crate::{NodeId, Step, World};
+use super::history::show;
+use super::publications::LeaderPublication;
+use super::{Evidence, Invariant, InvariantCheck};
+use crate::{Action, NodeId, Step, World};
 
 /// Number of steps ahead that the adversary tries each chain.
 const STEPS: usize = 12;
 /// Number of published messages that it keeps.
 const ARCHIVE: usize = 4096;
-
-/// Publication of an epoch for one member.
-#[derive(Clone, Debug)]
-struct MemberPublication<S: Suite> {
-    header: Header<S>,
-    part: EpochPart,
-}
 
 /// Secrets that the adversary took from a drone.
 #[derive(Clone)]
@@ -66,26 +61,54 @@ enum Origin {
 #[derive(Default, Clone)]
 pub(super) struct CompromisedNodes<S: Suite> {
     compromised: Vec<CompromisedNode<S>>,
-    archive: Vec<MemberPublication<S>>,
+    archive: Vec<Arc<LeaderPublication<S>>>,
     opened: u64,
     /// Number of attacks, which only the process with the captured drone makes.
     attacks: u64,
 }
 
-impl<S: Suite> Invariants<S> {
-    /// Number of attacks of the adversary with what it took.
-    pub(super) fn attacks(&self) -> u64 {
-        self.compromised.attacks
+impl<S: Suite> InvariantCheck<S> for CompromisedNodes<S> {
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action, evidence: &mut Evidence) {
+        if let Action::Capture(edge) = action {
+            self.capture(world, at, *edge, evidence);
+        }
     }
 
+    /// Attacks a publication with what was taken from compromised nodes.
+    fn on_publication(
+        &mut self,
+        world: &World<S>,
+        step: &Step,
+        publication: &Arc<LeaderPublication<S>>,
+        evidence: &mut Evidence,
+    ) {
+        if !world.setup().recording || publication.part.is_none() {
+            return;
+        }
+        let mut compromised = std::mem::take(&mut self.compromised);
+        for compromised in &mut compromised {
+            self.attack(world, step.at, compromised, publication, evidence);
+        }
+        if self.archive.len() < ARCHIVE {
+            self.archive.push(Arc::clone(publication));
+        }
+        self.compromised = compromised;
+    }
+
+    fn attempts(&self) -> u64 {
+        self.attacks
+    }
+}
+
+impl<S: Suite> CompromisedNodes<S> {
     /// Number of publications that the adversary opened (that its captive was meant to open, unless it is a
     /// violation).
-    pub fn opened_by_compromised(&self) -> u64 {
-        self.compromised.opened
+    pub(super) const fn opened(&self) -> u64 {
+        self.opened
     }
 
     /// The adversary takes all that an edge has.
-    pub(super) fn capture(&mut self, world: &World<S>, at: Duration, edge: u32) {
+    fn capture(&mut self, world: &World<S>, at: Duration, edge: u32, evidence: &mut Evidence) {
         let Some(machine) = world.edge(edge) else { return };
         let Some(state) = machine.compromised_state() else { return };
         let Some(secret) = S::scalar_decode(&state.secret) else { return };
@@ -108,26 +131,10 @@ impl<S: Suite> Invariants<S> {
             chains: chain.into_iter().collect(),
         };
         // Earlier publications must stay closed.
-        for published in self.compromised.archive.clone() {
-            self.attack(world, at, &mut compromised.clone(), &published);
+        for published in self.archive.clone() {
+            self.attack(world, at, &mut compromised.clone(), &published, evidence);
         }
-        self.compromised.compromised.push(compromised);
-    }
-
-    /// Attacks a publication with what was taken from compromised nodes.
-    pub(super) fn overheard(&mut self, world: &World<S>, step: &Step, header: Header<S>, part: EpochPart) {
-        if !world.setup().recording {
-            return;
-        }
-        let mut compromised = std::mem::take(&mut self.compromised.compromised);
-        let published = MemberPublication { header, part };
-        for compromised in &mut compromised {
-            self.attack(world, step.at, compromised, &published);
-        }
-        if self.compromised.archive.len() < ARCHIVE {
-            self.compromised.archive.push(published);
-        }
-        self.compromised.compromised = compromised;
+        self.compromised.push(compromised);
     }
 
     /// Tries all that a captive had on one published entry.
@@ -136,31 +143,33 @@ impl<S: Suite> Invariants<S> {
         world: &World<S>,
         at: Duration,
         compromised: &mut CompromisedNode<S>,
-        published: &MemberPublication<S>,
+        published: &LeaderPublication<S>,
+        evidence: &mut Evidence,
     ) {
+        let Evidence { findings, history } = evidence;
         let epoch = published.header.core.epoch;
         let opened = compromised.opens(world, published);
-        self.compromised.attacks += 1;
+        self.attacks += 1;
         let Some((key, origin)) = opened else { return };
-        self.compromised.opened += 1;
-        let made = self.epochs.get(&epoch);
+        self.opened += 1;
+        let made = history.epochs.get(&epoch);
         let members = made.and_then(|made| made.members.as_ref());
         let is_member = members.is_none_or(|members| members.contains(&compromised.edge));
         let node = Some(NodeId::Edge(compromised.edge));
         let excused = compromised.keeps_used_pair && origin == Origin::Agreed;
         if compromised.held.is_some_and(|held| epoch < held) && !excused {
             let detail = format!("captured while it held a later one, it opens epoch {}", show(epoch));
-            self.violate(Invariant::BackwardSecrecyBeforeJoin, at, node, detail);
+            findings.violate(Invariant::BackwardSecrecyBeforeJoin, at, node, detail);
         } else if !is_member {
-            let invariant = self.outsider(compromised.edge, epoch);
+            let invariant = history.outsider(compromised.edge, epoch);
             let detail = format!("captured, it opens epoch {}, of which it is not a member", show(epoch));
-            self.violate(invariant, at, node, detail);
+            findings.violate(invariant, at, node, detail);
         } else if let Some(made) = made.and_then(|made| made.key) {
             // The adversary's arithmetic is the members': otherwise its failure to open would prove nothing.
             let digest = published.header.digest(world.fleet().deployment());
-            let exported = export::<S>(&key, &self.channel, &digest);
+            let exported = export::<S>(&key, &history.channel, &digest);
             if exported != made {
-                self.violate(
+                findings.violate(
                     Invariant::Agreement,
                     at,
                     node,
@@ -173,7 +182,7 @@ impl<S: Suite> Invariants<S> {
 
 impl<S: Suite> CompromisedNode<S> {
     /// The group key that a part hides, if any secret opens it, and where that secret came from.
-    fn opens(&mut self, world: &World<S>, published: &MemberPublication<S>) -> Option<(Secret<32>, Origin)> {
+    fn opens(&mut self, world: &World<S>, published: &LeaderPublication<S>) -> Option<(Secret<32>, Origin)> {
         let lock = Lock::new(world, published)?;
         let agreed = self.agreed(world, &published.header, lock.slot);
         for (place, start) in self.chains.iter().chain(&agreed).enumerate() {
@@ -223,9 +232,9 @@ struct Lock<'a> {
 }
 
 impl<'a> Lock<'a> {
-    fn new<S: Suite>(world: &World<S>, published: &'a MemberPublication<S>) -> Option<Self> {
+    fn new<S: Suite>(world: &World<S>, published: &'a LeaderPublication<S>) -> Option<Self> {
         let (header, deployment) = (&published.header, world.fleet().deployment());
-        let slot = match &published.part {
+        let slot = match published.part.as_ref()? {
             EpochPart::Entry(entry) => entry.slot,
             EpochPart::Path(path) => path.slot,
             // Wraps of a tree's nodes are no use to a chain but that of a leaf next to a node that changed.
@@ -237,7 +246,7 @@ impl<'a> Lock<'a> {
             root: header.entries_root,
             tag: header.tag,
             slot,
-            part: &published.part,
+            part: published.part.as_ref()?,
         })
     }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use quiver_ainq::{Epoch, KgcId, Suite};
 use quiver_group::LeaderEvent;
 
-use super::keys::show;
-use super::{Invariant, Invariants, died};
+use super::history::show;
+use super::{Evidence, Findings, Invariant, InvariantCheck, died};
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
 /// State of an edge that must survive a crash.
@@ -35,36 +35,46 @@ impl Durability {
     }
 }
 
-impl<S: Suite> Invariants<S> {
-    pub(super) fn observe_records(&mut self, world: &World<S>, step: &Step) {
+impl<S: Suite> InvariantCheck<S> for Durability {
+    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
+        let findings = &mut evidence.findings;
         let starts = step.cause == Cause::Start;
         let broken = step.effects.contains(&Effect::Broken);
-        self.require(Invariant::Persistence, step, !broken, || {
+        findings.require(Invariant::Persistence, step, !broken, || {
             "cannot be restored from its own records".into()
         });
         match step.node {
-            NodeId::Kgc(id) => self.kgc_records(world, step, id),
-            NodeId::Leader(ordinal) => self.leader_records(world, step, ordinal, starts),
+            NodeId::Kgc(id) => self.kgc_records(world, step, id, findings),
+            NodeId::Leader(ordinal) => self.leader_records(world, step, ordinal, starts, findings),
             NodeId::Relay(_) => {}
-            NodeId::Edge(number) => self.edge_records(world, step, number, starts),
+            NodeId::Edge(number) => self.edge_records(world, step, number, starts, findings),
         }
     }
+}
 
-    fn kgc_records(&mut self, world: &World<S>, step: &Step, id: KgcId) {
+impl Durability {
+    fn kgc_records<S: Suite>(&mut self, world: &World<S>, step: &Step, id: KgcId, findings: &mut Findings) {
         // Keys issued at the time of a crash are only known if they were reported.
         let Some(kgc) = world.kgc(id) else { return };
         let (issued, list) = (kgc.issued(), kgc.revocation_number());
         let place = usize::from(id) - 1;
-        let Some(before) = self.durability.kgcs.get(place).copied() else { return };
-        self.require(Invariant::Persistence, step, issued >= before.0 && list >= before.1, || {
+        let Some(before) = self.kgcs.get(place).copied() else { return };
+        findings.require(Invariant::Persistence, step, issued >= before.0 && list >= before.1, || {
             format!("knows {issued} keys and list {list}, but did know {} and {}", before.0, before.1)
         });
-        if let Some(memory) = self.durability.kgcs.get_mut(place).filter(|_| !world.stalled(step.node)) {
+        if let Some(memory) = self.kgcs.get_mut(place).filter(|_| !world.stalled(step.node)) {
             *memory = (issued, list);
         }
     }
 
-    fn leader_records(&mut self, world: &World<S>, step: &Step, ordinal: u16, starts: bool) {
+    fn leader_records<S: Suite>(
+        &mut self,
+        world: &World<S>,
+        step: &Step,
+        ordinal: u16,
+        starts: bool,
+        findings: &mut Findings,
+    ) {
         let place = usize::from(ordinal);
         // A deputy's copy changes without an event.
         let deputies = world.leader_count() > 1;
@@ -75,9 +85,9 @@ impl<S: Suite> Invariants<S> {
         }
         let now: Option<BTreeSet<String>> =
             world.leader(ordinal).map(|leader| leader.members().map(|(_, name)| name.to_string()).collect());
-        let before = self.durability.leaders.get(place).cloned().flatten();
+        let before = self.leaders.get(place).cloned().flatten();
         if let (true, Some(now), Some(before)) = (starts, &now, &before) {
-            self.require(Invariant::Persistence, step, now == before, || {
+            findings.require(Invariant::Persistence, step, now == before, || {
                 let lost: Vec<_> = before.difference(now).cloned().collect();
                 let risen: Vec<_> = now.difference(before).cloned().collect();
                 format!(
@@ -89,12 +99,19 @@ impl<S: Suite> Invariants<S> {
         }
         // State that was not durable at a stall or crash may be lost.
         let certain = !died(step) && !world.stalled(step.node);
-        if let Some(memory) = self.durability.leaders.get_mut(place) {
+        if let Some(memory) = self.leaders.get_mut(place) {
             *memory = now.filter(|_| certain);
         }
     }
 
-    fn edge_records(&mut self, world: &World<S>, step: &Step, number: u32, starts: bool) {
+    fn edge_records<S: Suite>(
+        &mut self,
+        world: &World<S>,
+        step: &Step,
+        number: u32,
+        starts: bool,
+        findings: &mut Findings,
+    ) {
         let place = number as usize;
         // The durable state of an anonymous drone is its count of answers, which is checked elsewhere.
         let named = world.edge(number).filter(|_| !world.is_anonymous(number));
@@ -107,14 +124,14 @@ impl<S: Suite> Invariants<S> {
                 held: status.epoch.zip(status.digest),
             }
         });
-        let before = self.durability.edges.get(place).cloned().flatten();
+        let before = self.edges.get(place).cloned().flatten();
         if let (true, Some(now), Some(before)) = (starts, &now, &before) {
-            self.require(Invariant::Persistence, step, now == before, || {
+            findings.require(Invariant::Persistence, step, now == before, || {
                 format!("was {} when it died and is {} now", describe(before), describe(now))
             });
         }
         let certain = !died(step) && !world.stalled(step.node);
-        if let Some(memory) = self.durability.edges.get_mut(place) {
+        if let Some(memory) = self.edges.get_mut(place) {
             *memory = now.filter(|_| certain);
         }
     }

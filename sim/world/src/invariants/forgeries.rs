@@ -7,8 +7,8 @@ use quiver_group::LeaderEvent;
 use quiver_machine::Destination;
 use quiver_message::Message;
 
-use super::keys::show;
-use super::{Held, Invariant, Invariants, died};
+use super::history::{HeldKey, show};
+use super::{Evidence, Findings, Invariant, InvariantCheck, died};
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
 /// Greatest number of one node's answers to unauthenticated questions of one peer within a second: five of
@@ -23,76 +23,86 @@ pub(super) struct Forgeries {
     answered: BTreeMap<(NodeId, NodeId), (u64, u32)>,
 }
 
-impl<S: Suite> Invariants<S> {
+impl<S: Suite> InvariantCheck<S> for Forgeries {
+    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
+        if let NodeId::Edge(number) = step.node {
+            let before = evidence.history.change.before;
+            observe_forgery(world, step, number, before, &mut evidence.findings);
+        }
+        self.observe_answers(world, step, &mut evidence.findings);
+    }
+}
+
+impl Forgeries {
     /// Number of forged messages that arrived.
-    pub fn forgeries(&self) -> u64 {
-        self.forgeries.seen
+    pub(super) const fn seen(&self) -> u64 {
+        self.seen
     }
 
     /// A node took a forged message: who answers it, and how often.
-    pub(super) fn observe_answers(&mut self, world: &World<S>, step: &Step) {
+    fn observe_answers<S: Suite>(&mut self, world: &World<S>, step: &Step, findings: &mut Findings) {
         let Cause::Message { via, by_group, payload } = &step.cause else { return };
         // A relay's message is no answer of its own, and not of this message.
         if !world.is_forged(payload) || matches!(step.node, NodeId::Relay(_)) {
             return;
         }
-        self.forgeries.seen += 1;
+        self.seen += 1;
         let answers: Vec<Message<S>> =
             step.effects.iter().filter_map(|effect| answer(world, step, *via, effect)).collect();
         if *by_group {
-            self.require(Invariant::NoReflection, step, answers.is_empty(), || {
+            findings.require(Invariant::NoReflection, step, answers.is_empty(), || {
                 format!("answers what came by the group, with {} messages", answers.len())
             });
             return;
         }
         for answer in &answers {
             let told = matches!(answer, Message::CatchUpReply(reply) if reply.tag != [0; 32]);
-            self.require(Invariant::NoReflection, step, !told, || {
+            findings.require(Invariant::NoReflection, step, !told, || {
                 "says under a fresh tag which epoch is the newest, to who has not shown to be a member".into()
             });
         }
         let second = step.at.as_secs();
-        let (since, count) = self.forgeries.answered.entry((step.node, *via)).or_insert((second, 0));
+        let (since, count) = self.answered.entry((step.node, *via)).or_insert((second, 0));
         if *since != second {
             (*since, *count) = (second, 0);
         }
         *count += u32::try_from(answers.len()).unwrap_or(u32::MAX);
         let count = *count;
-        self.require(Invariant::NoReflection, step, count <= MOST, || {
+        findings.require(Invariant::NoReflection, step, count <= MOST, || {
             format!("answers {via} {count} times within a second, and cannot know who it is")
-        });
-    }
-
-    /// Checks that an edge that received a forged message kept its membership.
-    pub(super) fn observe_forgery(
-        &mut self,
-        world: &World<S>,
-        step: &Step,
-        number: u32,
-        before: Option<Held>,
-    ) {
-        let Cause::Message { payload, .. } = &step.cause else { return };
-        let Some(held) = before.filter(|_| world.is_forged(payload) && !died(step)) else { return };
-        let message = Message::<S>::decode(world.fleet().deployment(), payload);
-        let ended = match message {
-            Ok(Message::Rekey(rekey)) => ends(&rekey.header, &held),
-            // A genuine one that is played again may say so, as a whole header may.
-            Ok(Message::ShortRekey(short)) => short.header.epoch > held.epoch,
-            _ => false,
-        };
-        if ended {
-            return;
-        }
-        let now = world.edge(number).and_then(|edge| edge.status().epoch);
-        self.require(Invariant::NoForgedEnd, step, now >= Some(held.epoch), || {
-            format!("gave up epoch {} for a message of a sender without an identity", show(held.epoch))
         });
     }
 }
 
+/// Checks that an edge that received a forged message kept its membership.
+fn observe_forgery<S: Suite>(
+    world: &World<S>,
+    step: &Step,
+    number: u32,
+    before: Option<HeldKey>,
+    findings: &mut Findings,
+) {
+    let Cause::Message { payload, .. } = &step.cause else { return };
+    let Some(held) = before.filter(|_| world.is_forged(payload) && !died(step)) else { return };
+    let message = Message::<S>::decode(world.fleet().deployment(), payload);
+    let ended = match message {
+        Ok(Message::Rekey(rekey)) => ends(&rekey.header, &held),
+        // A genuine one that is played again may say so, as a whole header may.
+        Ok(Message::ShortRekey(short)) => short.header.epoch > held.epoch,
+        _ => false,
+    };
+    if ended {
+        return;
+    }
+    let now = world.edge(number).and_then(|edge| edge.status().epoch);
+    findings.require(Invariant::NoForgedEnd, step, now >= Some(held.epoch), || {
+        format!("gave up epoch {} for a message of a sender without an identity", show(held.epoch))
+    });
+}
+
 /// Returns true if a header may end the membership of an edge with this state: it is newer, genuine, and says
 /// so itself.
-fn ends<S: Suite>(header: &Header<S>, held: &Held) -> bool {
+fn ends<S: Suite>(header: &Header<S>, held: &HeldKey) -> bool {
     let core = &header.core;
     let says_so = core.kind == EpochKind::Rekey || !core.absent.is_empty();
     core.epoch > held.epoch && says_so

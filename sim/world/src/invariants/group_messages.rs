@@ -1,12 +1,13 @@
 //! Checks group messages: what is received was sent, and is received once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_group::{EdgeEvent, LeaderEvent};
 
-use super::{Invariant, Invariants};
-use crate::{NodeEvent, NodeId, Step, World, message_number};
+use super::{Evidence, Invariant, InvariantCheck};
+use crate::{Action, NodeEvent, NodeId, Step, World, message_number};
 
 /// Messages sent, and their receivers.
 #[derive(Clone, Debug, Default)]
@@ -15,46 +16,44 @@ pub(super) struct GroupMessages {
     heard: BTreeMap<NodeId, BTreeSet<u32>>,
 }
 
-impl GroupMessages {
-    pub(super) fn said(&mut self, number: u32) {
-        self.said.insert(number);
-    }
-}
-
-impl<S: Suite> Invariants<S> {
-    pub(super) fn observe_group_messages(&mut self, world: &World<S>, step: &Step) {
+impl<S: Suite> InvariantCheck<S> for GroupMessages {
+    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
+        let findings = &mut evidence.findings;
         for event in step.events() {
             let (NodeEvent::Edge(EdgeEvent::Message { data, channel, .. })
             | NodeEvent::Leader(LeaderEvent::Message { data, channel, .. })) = event
             else {
                 continue;
             };
-            if channel.as_str() == crate::ibe_orders::CHANNEL {
-                self.observe_order(world, step, data);
+            if channel.as_str() == crate::conditions::CHANNEL {
                 continue;
             }
-            let said = message_number(data).filter(|number| self.group_messages.said.contains(number));
-            self.require(Invariant::Delivery, step, said.is_some(), || {
+            let said = message_number(data).filter(|number| self.said.contains(number));
+            findings.require(Invariant::Delivery, step, said.is_some(), || {
                 "received a message that nobody sent".into()
             });
             let Some(number) = said else { continue };
-            let first = self.group_messages.heard.entry(step.node).or_default().insert(number);
-            self.require(Invariant::Delivery, step, first, || format!("received message {number} twice"));
+            let first = self.heard.entry(step.node).or_default().insert(number);
+            findings.require(Invariant::Delivery, step, first, || format!("received message {number} twice"));
             if let NodeId::Edge(edge) = step.node {
                 let authorised = world.fleet().authorises(edge);
-                self.require(Invariant::NoUnauthorisedMember, step, authorised, || {
+                findings.require(Invariant::NoUnauthorisedMember, step, authorised, || {
                     format!("received message {number}")
                 });
             }
         }
     }
 
+    fn on_action(&mut self, _: &World<S>, _: Duration, action: &Action, _: &mut Evidence) {
+        if let Action::Talk { number, .. } = action {
+            self.said.insert(*number);
+        }
+    }
+}
+
+impl GroupMessages {
     /// Receivers of a message.
-    pub fn heard(&self, number: u32) -> impl Iterator<Item = NodeId> + '_ {
-        self.group_messages
-            .heard
-            .iter()
-            .filter(move |(_, heard)| heard.contains(&number))
-            .map(|(node, _)| *node)
+    pub(super) fn heard(&self, number: u32) -> impl Iterator<Item = NodeId> + '_ {
+        self.heard.iter().filter(move |(_, heard)| heard.contains(&number)).map(|(node, _)| *node)
     }
 }

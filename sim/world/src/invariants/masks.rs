@@ -10,11 +10,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use quiver_ainq::{EpochPart, Header, PathNonce, Slot, Suite};
-use quiver_message::Message;
-use quiver_testbed::HeaderReader;
 
-use super::{Invariant, Invariants};
-use crate::{NodeId, Step, World};
+use super::publications::LeaderPublication;
+use super::{Evidence, Invariant, InvariantCheck};
+use crate::{Step, World};
 
 /// Number of past epochs whose differences are compared.
 const WINDOW: usize = 6;
@@ -30,8 +29,8 @@ struct Seen {
 }
 
 /// Publications of all epochs.
-#[derive(Clone, Debug)]
-pub(super) struct Masks<S: Suite> {
+#[derive(Clone, Debug, Default)]
+pub(super) struct Masks {
     points: BTreeMap<Vec<u8>, [u8; 32]>,
     nonces: BTreeMap<[u8; 32], [u8; 32]>,
     window: VecDeque<Seen>,
@@ -41,24 +40,11 @@ pub(super) struct Masks<S: Suite> {
     deltas: BTreeMap<[u8; 32], [u8; 32]>,
     /// Sealed paths by epoch, slot and nonce.
     paths: BTreeMap<([u8; 32], Slot, PathNonce), Vec<u8>>,
-    headers: HeaderReader<S>,
 }
 
-impl<S: Suite> Masks<S> {
-    pub(super) fn new() -> Self {
-        Self {
-            points: BTreeMap::new(),
-            nonces: BTreeMap::new(),
-            window: VecDeque::new(),
-            differences: BTreeMap::new(),
-            deltas: BTreeMap::new(),
-            paths: BTreeMap::new(),
-            headers: HeaderReader::new(),
-        }
-    }
-
+impl Masks {
     /// Notes a header. Returns what is wrong with it.
-    fn header(&mut self, header: &Header<S>, digest: [u8; 32]) -> Option<&'static str> {
+    fn header<S: Suite>(&mut self, header: &Header<S>, digest: [u8; 32]) -> Option<&'static str> {
         let core = &header.core;
         if *self.nonces.entry(core.nonce).or_insert(digest) != digest {
             return Some("two epochs have the same nonce");
@@ -120,48 +106,21 @@ impl<S: Suite> Masks<S> {
     }
 }
 
-/// The header and the part that a message carries.
-fn published<S: Suite>(message: Message<S>) -> Option<(Header<S>, Option<EpochPart>)> {
-    match message {
-        Message::Rekey(rekey) => Some((rekey.header, rekey.part)),
-        Message::Welcome(welcome) => Some((welcome.header, Some(welcome.part))),
-        Message::CatchUpReply(reply) => Some((reply.header, reply.part)),
-        _ => None,
-    }
-}
-
-impl<S: Suite> Invariants<S> {
-    /// A node sent a message.
-    pub(super) fn observe_message(&mut self, world: &World<S>, step: &Step, payload: &Arc<[u8]>) {
-        if !matches!(step.node, NodeId::Leader(_)) {
-            return;
+impl<S: Suite> InvariantCheck<S> for Masks {
+    fn on_publication(
+        &mut self,
+        _: &World<S>,
+        step: &Step,
+        publication: &Arc<LeaderPublication<S>>,
+        evidence: &mut Evidence,
+    ) {
+        let LeaderPublication { header, digest, part } = &**publication;
+        let wrong = self.header(header, *digest);
+        evidence
+            .findings
+            .require(Invariant::NoMaskReuse, step, wrong.is_none(), || wrong.unwrap_or_default().into());
+        if let Some(wrong) = part.as_ref().and_then(|part| self.part(*digest, part)) {
+            evidence.findings.violate(Invariant::NoMaskReuse, step.at, Some(step.node), wrong);
         }
-        // §21.2: batches for a relay carry what is for its drones.
-        if world.setup().relays > 0 {
-            for carried in quiver_relay::carried(payload) {
-                self.observe_made(world, step, &carried);
-            }
-        }
-        self.observe_made(world, step, payload);
-    }
-
-    fn observe_made(&mut self, world: &World<S>, step: &Step, payload: &[u8]) {
-        let deployment = world.fleet().deployment();
-        let message = self.masks.headers.decode(deployment, payload);
-        let Some((header, part)) = message.and_then(published) else { return };
-        if world.doubled(header.core.epoch).is_some() {
-            // Shown, not made by this leader: what its maker gives away is no secret of the group's.
-            return;
-        }
-        let digest = header.digest(deployment);
-        if let Some(wrong) = self.masks.header(&header, digest) {
-            self.violate(Invariant::NoMaskReuse, step.at, Some(step.node), wrong.into());
-        }
-        self.checks += 1;
-        let Some(part) = part else { return };
-        if let Some(wrong) = self.masks.part(digest, &part) {
-            self.violate(Invariant::NoMaskReuse, step.at, Some(step.node), wrong);
-        }
-        self.overheard(world, step, header, part);
     }
 }

@@ -29,9 +29,10 @@ use quiver_message::{JoinRequest, KemOffer, Message, Newcomers, Nonce};
 use quiver_testbed::HeaderReader;
 use sha2::{Digest, Sha256};
 
-use super::keys::show;
-use super::{Invariant, Invariants};
-use crate::{Effect, InsecureToy, NodeEvent, NodeId, Sabotage, Step, StepObserver, World};
+use super::history::{HeldKey, export_channel, show};
+use super::{Evidence, Invariant, InvariantCheck};
+use crate::relays::carried;
+use crate::{Action, Effect, InsecureToy, NodeEvent, NodeId, Sabotage, Step, StepObserver, World};
 
 /// Number of one-time pairs of each drone that are kept: those of requests to join, and spare ones.
 const PAIRS: usize = 16;
@@ -135,7 +136,7 @@ struct OpenedEpoch {
 }
 
 /// Returns true if the adversary has the recording of this world, and a group in which it can compute.
-pub(super) fn computes<S: Suite>(world: &World<S>) -> bool {
+fn computes<S: Suite>(world: &World<S>) -> bool {
     // Of ranks none sees all drones, and one is to check what many do.
     S::ID == InsecureToy::ID && world.setup().recording && world.setup().ranks.is_none()
 }
@@ -340,11 +341,6 @@ fn anywhere<S: Suite>(header: &VerifiedHeader<S>, slot: Slot) -> Option<Membersh
 }
 
 impl<S: Suite> QuantumAdversary<S> {
-    /// Number of publications that were tried.
-    pub(super) const fn attempts(&self) -> u64 {
-        self.attempts
-    }
-
     /// Records what a node sent, and what edges followed.
     fn observe(&mut self, world: &World<S>, step: &Step) -> Vec<OpenedEpoch> {
         let mut openings = Vec::new();
@@ -361,10 +357,8 @@ impl<S: Suite> QuantumAdversary<S> {
             match step.node {
                 NodeId::Edge(edge) => self.record(world, edge, payload),
                 NodeId::Leader(_) => {
-                    if world.setup().relays > 0 {
-                        for carried in quiver_relay::carried(payload) {
-                            self.overhear(world, &carried, &mut openings);
-                        }
+                    for carried in carried(world.setup(), payload) {
+                        self.overhear(world, &carried, &mut openings);
                     }
                     self.overhear(world, payload, &mut openings);
                 }
@@ -491,9 +485,8 @@ impl<S: Suite> QuantumAdversary<S> {
             let Some(double) = self.doubles.get_mut(&edge) else { continue };
             let slot = world.edge(edge).and_then(|edge| edge.status().slot);
             let Some(next) = double.advance(&context, published, slot) else { continue };
-            let exported = next
-                .group_key()
-                .map(|key| *key.export(&Invariants::<S>::channel(), header.digest()).expose());
+            let exported =
+                next.group_key().map(|key| *key.export(&export_channel(), header.digest()).expose());
             double.places.insert(header.core().epoch.term, Arc::new(next));
             while double.places.len() > PAIRS {
                 double.places.pop_first();
@@ -538,27 +531,56 @@ impl<S: Suite> StepObserver<S> for QuantumAdversary<S> {
     }
 }
 
-impl<S: Suite> Invariants<S> {
-    pub(super) fn observe_recording(&mut self, world: &World<S>, step: &Step) {
+impl<S: Suite> InvariantCheck<S> for QuantumAdversary<S> {
+    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
         if computes(world) {
-            let openings = self.quantum.observe(world, step);
-            self.judge_openings(world, step.at, openings);
+            let openings = self.observe(world, step);
+            self.judge_openings(world, step.at, openings, evidence);
         }
     }
 
     /// The adversary takes κ from a drone.
-    pub(super) fn capture_second_factors(&mut self, world: &World<S>, at: Duration, edge: u32) {
-        if computes(world) {
-            let openings = self.quantum.capture(world, edge);
-            self.judge_openings(world, at, openings);
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action, evidence: &mut Evidence) {
+        if let Action::Capture(edge) = action
+            && computes(world)
+        {
+            let openings = self.capture(world, *edge);
+            self.judge_openings(world, at, openings, evidence);
         }
     }
 
-    fn judge_openings(&mut self, world: &World<S>, at: Duration, openings: Vec<OpenedEpoch>) {
+    /// Without a second factor the recording opens every epoch that an edge holds.
+    fn on_key(&mut self, world: &World<S>, step: &Step, held: &HeldKey, evidence: &mut Evidence) {
+        if computes(world) && world.setup().kem.is_none() && world.doubled(held.epoch).is_none() {
+            let open = self.opened.contains(&held.epoch) || self.archive.len() >= ARCHIVE;
+            evidence.findings.require(Invariant::ClosedToQuantum, step, open, || {
+                format!(
+                    "discrete logarithms do not open epoch {}, though it has no second factor: the check sees \
+                     nothing",
+                    show(held.epoch)
+                )
+            });
+        }
+    }
+
+    fn attempts(&self) -> u64 {
+        self.attempts
+    }
+}
+
+impl<S: Suite> QuantumAdversary<S> {
+    fn judge_openings(
+        &self,
+        world: &World<S>,
+        at: Duration,
+        openings: Vec<OpenedEpoch>,
+        evidence: &mut Evidence,
+    ) {
+        let Evidence { findings, history } = evidence;
         for OpenedEpoch { edge, epoch, leader, key } in openings {
-            self.checks += 1;
+            findings.checks += 1;
             let node = Some(NodeId::Edge(edge));
-            let double = self.quantum.doubles.get(&edge);
+            let double = self.doubles.get(&edge);
             let allowed =
                 world.setup().kem.is_none() || double.is_some_and(|double| double.may_open(epoch, &leader));
             if !allowed {
@@ -568,25 +590,11 @@ impl<S: Suite> Invariants<S> {
                     "by discrete logarithms"
                 };
                 let detail = format!("{with}, its part of the recording opens epoch {}", show(epoch));
-                self.violate(Invariant::ClosedToQuantum, at, node, detail);
-            } else if self.epochs.get(&epoch).and_then(|made| made.key).is_some_and(|made| made != key) {
+                findings.violate(Invariant::ClosedToQuantum, at, node, detail);
+            } else if history.epochs.get(&epoch).and_then(|made| made.key).is_some_and(|made| made != key) {
                 let detail = format!("by discrete logarithms, opens another key of epoch {}", show(epoch));
-                self.violate(Invariant::Agreement, at, node, detail);
+                findings.violate(Invariant::Agreement, at, node, detail);
             }
-        }
-    }
-
-    /// An edge holds this epoch: without a second factor the recording opens it.
-    pub(super) fn require_open(&mut self, world: &World<S>, step: &Step, epoch: Epoch) {
-        if computes(world) && world.setup().kem.is_none() {
-            let open = self.quantum.opened.contains(&epoch) || self.quantum.archive.len() >= ARCHIVE;
-            self.require(Invariant::ClosedToQuantum, step, open, || {
-                format!(
-                    "discrete logarithms do not open epoch {}, though it has no second factor: the check sees \
-                     nothing",
-                    show(epoch)
-                )
-            });
         }
     }
 }

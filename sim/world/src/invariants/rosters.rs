@@ -1,53 +1,105 @@
 //! Checks rosters: no unauthorised member, ever.
 
+use std::time::Duration;
+
 use quiver_ainq::{Epoch, Suite};
+use quiver_enrolment::KgcEvent;
 use quiver_group::LeaderEvent;
+use quiver_testbed::matching;
 
-use super::keys::number;
-use super::{Invariant, Invariants};
-use crate::{NodeEvent, Step, World};
+use super::history::{Removals, edge_number};
+use super::{Evidence, Invariant, InvariantCheck, died};
+use crate::{Action, Cause, Effect, NodeEvent, NodeId, Step, World};
 
-impl<S: Suite> Invariants<S> {
-    /// Checks the roster of a new epoch: every member is authorised, and none was evicted by this leader
-    /// before.
-    pub(super) fn check_roster(&mut self, world: &World<S>, step: &Step, ordinal: u16, epoch: Epoch) {
-        let Some(leader) = world.leader(ordinal) else { return };
-        let list = leader.status().revocation_number;
-        let mut wrong = Vec::new();
-        for (_, name) in leader.members() {
-            let Some(edge) = number(name.as_str()) else {
-                wrong.push((name.to_string(), "is not a drone of this world"));
-                continue;
-            };
-            let evicted = self.evicted.get(&(ordinal, edge)).is_some_and(|since| *since < epoch);
-            let revoked = self.revoked.get(&edge).is_some_and(|number| *number <= list);
-            if !world.fleet().authorises(edge) {
-                wrong.push((name.to_string(), "has no business in the group"));
-            } else if evicted {
-                wrong.push((name.to_string(), "was evicted before"));
-            } else if revoked {
-                wrong.push((name.to_string(), "is on the revocation list that the leader holds"));
+/// Members of new epochs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rosters;
+
+impl<S: Suite> InvariantCheck<S> for Rosters {
+    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
+        match step.node {
+            NodeId::Kgc(_) => observe_revocation(world, step, &mut evidence.history.removals),
+            NodeId::Leader(ordinal) => {
+                let activated = step.events().filter_map(
+                    matching!(NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => *epoch),
+                );
+                let last = activated.last();
+                if let Some(epoch) = last.filter(|_| !died(step)) {
+                    check_roster(world, step, ordinal, epoch, evidence);
+                }
             }
-        }
-        self.check_anonymous(world, step, ordinal);
-        self.checks += 1;
-        for (name, what) in wrong {
-            let detail = format!("{name} is a member and {what}");
-            self.violate(Invariant::NoUnauthorisedMember, step.at, Some(step.node), detail);
-        }
-        for event in step.events() {
-            if let NodeEvent::Leader(LeaderEvent::Removed { name, evicted: true, .. }) = event
-                && let Some(edge) = number(name.as_str())
-            {
-                self.evicted.entry((ordinal, edge)).or_insert(epoch);
-            }
+            NodeId::Edge(_) | NodeId::Relay(_) => {}
         }
     }
 
-    /// Returns true if an edge may be in the group as far as all leaders, the KGC and its identity are
-    /// concerned.
-    pub(super) fn may_be_in(&self, world: &World<S>, edge: u32) -> bool {
-        let evicted = (0..world.leader_count()).any(|leader| self.evicted.contains_key(&(leader, edge)));
-        world.fleet().authorises(edge) && !evicted && !self.revoked.contains_key(&edge)
+    fn on_action(&mut self, _: &World<S>, _: Duration, action: &Action, evidence: &mut Evidence) {
+        let removals = &mut evidence.history.removals;
+        match action {
+            Action::Revoke(edge) => removals.to_be_revoked = Some(*edge),
+            Action::Evict(edge) => {
+                removals.asked_to_evict.insert(*edge);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Notes which edges a KGC revokes.
+fn observe_revocation<S: Suite>(world: &World<S>, step: &Step, removals: &mut Removals) {
+    // One that its disk held up before takes no command.
+    let held_up = world.stalled(step.node) && !step.effects.contains(&Effect::Stalled);
+    // A KGC that died before its record was durable has not taken the command.
+    let kept = step.effects.iter().any(|effect| matches!(effect, Effect::Persisted { .. }));
+    if step.cause == Cause::Command("revoke") && (kept || !died(step)) && !held_up {
+        removals.asked_to_revoke.extend(removals.to_be_revoked.take());
+    }
+    for event in step.events() {
+        if let NodeEvent::Kgc(KgcEvent::RevocationListSigned { number }) = event {
+            for edge in std::mem::take(&mut removals.asked_to_revoke) {
+                removals.revoked.entry(edge).or_insert(*number);
+            }
+        }
+    }
+}
+
+/// Checks the roster of a new epoch: every member is authorised, and none was evicted by this leader
+/// before.
+fn check_roster<S: Suite>(
+    world: &World<S>,
+    step: &Step,
+    ordinal: u16,
+    epoch: Epoch,
+    evidence: &mut Evidence,
+) {
+    let (findings, removals) = (&mut evidence.findings, &mut evidence.history.removals);
+    let Some(leader) = world.leader(ordinal) else { return };
+    let list = leader.status().revocation_number;
+    let mut wrong = Vec::new();
+    for (_, name) in leader.members() {
+        let Some(edge) = edge_number(name.as_str()) else {
+            wrong.push((name.to_string(), "is not a drone of this world"));
+            continue;
+        };
+        let evicted = removals.evicted.get(&(ordinal, edge)).is_some_and(|since| *since < epoch);
+        let revoked = removals.revoked.get(&edge).is_some_and(|number| *number <= list);
+        if !world.fleet().authorises(edge) {
+            wrong.push((name.to_string(), "has no business in the group"));
+        } else if evicted {
+            wrong.push((name.to_string(), "was evicted before"));
+        } else if revoked {
+            wrong.push((name.to_string(), "is on the revocation list that the leader holds"));
+        }
+    }
+    findings.checks += 1;
+    for (name, what) in wrong {
+        let detail = format!("{name} is a member and {what}");
+        findings.violate(Invariant::NoUnauthorisedMember, step.at, Some(step.node), detail);
+    }
+    for event in step.events() {
+        if let NodeEvent::Leader(LeaderEvent::Removed { name, evicted: true, .. }) = event
+            && let Some(edge) = edge_number(name.as_str())
+        {
+            removals.evicted.entry((ordinal, edge)).or_insert(epoch);
+        }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use quiver_ainq::{Deployment, EpochKeys, LEADER_SLOT, Slot, Suite};
 use quiver_datagram::{Config, Datagrams, Event};
 use quiver_mavlink::{SystemIds, batch};
-use quiver_testbed::Traffic;
 use rand_chacha::ChaCha8Rng;
 
 use super::station::{Offered, OutgoingDatagram, Station};
@@ -57,8 +56,6 @@ pub(crate) struct Stations<S: Suite> {
     /// Events that no observer was told of yet.
     events: Vec<DatagramEvent>,
     rng: ChaCha8Rng,
-    /// Copies of datagrams among the network's messages.
-    pub(crate) traffic: Traffic,
 }
 
 impl<S: Suite> Stations<S> {
@@ -88,7 +85,6 @@ impl<S: Suite> Stations<S> {
             tally: Tally::default(),
             events: Vec::new(),
             rng,
-            traffic: Traffic::default(),
         }
     }
 

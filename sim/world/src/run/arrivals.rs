@@ -9,9 +9,9 @@ use quiver_enrolment::KgcEvent;
 use quiver_envelope::EnvelopeEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
 
-use super::admission::AnonymousMembers;
-use super::envelopes::OpenedEnvelopes;
-use crate::ibe_orders::CHANNEL;
+use crate::admission::AnonymousMembers;
+use crate::conditions::CHANNEL;
+use crate::envelopes::OpenedEnvelopes;
 use crate::trace::TraceRecorder;
 use crate::{Action, Hop, NodeEvent, NodeId, Step, StepObserver, World};
 
@@ -26,42 +26,42 @@ struct EdgeProgress {
 
 /// Notes the events for which a run waits.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals<S: Suite> {
+pub(crate) struct Arrivals<S: Suite> {
     edges: Vec<EdgeProgress>,
-    pub(super) enrolled: u32,
+    pub(crate) enrolled: u32,
     /// Epochs made.
-    pub(super) made: usize,
-    pub(super) newest: Option<Epoch>,
+    pub(crate) made: usize,
+    pub(crate) newest: Option<Epoch>,
     /// Number of edges that hold the newest epoch.
-    pub(super) current: u32,
+    pub(crate) current: u32,
     /// True if every member acknowledged the newest epoch.
-    pub(super) delivered: bool,
-    pub(super) issued: u32,
-    pub(super) left: u32,
-    pub(super) heard: u64,
-    pub(super) heard_by_leader: u64,
-    pub(super) regressions: u32,
-    pub(super) blamed: u64,
+    pub(crate) delivered: bool,
+    pub(crate) issued: u32,
+    pub(crate) left: u32,
+    pub(crate) heard: u64,
+    pub(crate) heard_by_leader: u64,
+    pub(crate) regressions: u32,
+    pub(crate) blamed: u64,
     /// Sealed orders.
-    pub(super) envelopes_opened: OpenedEnvelopes,
+    pub(crate) envelopes_opened: OpenedEnvelopes,
     /// Orders for the second phase: edges that received one, number of openings, and the edges that opened
     /// one.
-    pub(super) orders_heard: u32,
-    pub(super) orders_opened: BTreeSet<u32>,
-    pub(super) openings: u32,
+    pub(crate) orders_heard: u32,
+    pub(crate) orders_opened: BTreeSet<u32>,
+    pub(crate) openings: u32,
     /// Anonymous members.
-    pub(super) anonymous: AnonymousMembers<S>,
+    pub(crate) anonymous: AnonymousMembers<S>,
     /// Records the run, if it is to be played again.
-    pub(super) recorder: Option<TraceRecorder>,
+    pub(crate) recorder: Option<TraceRecorder>,
 }
 
 impl<S: Suite> Arrivals<S> {
-    pub(super) fn new(edges: u32, recorder: Option<TraceRecorder>) -> Self {
+    pub(crate) fn new(edges: u32, recorder: Option<TraceRecorder>) -> Self {
         Self { edges: vec![EdgeProgress::default(); edges as usize], recorder, ..Self::default() }
     }
 
     /// The time after `start` in which each of these edges arrived.
-    pub(super) fn latencies(&self, edges: &[u32], start: Duration) -> Vec<(u32, Duration)> {
+    pub(crate) fn latencies(&self, edges: &[u32], start: Duration) -> Vec<(u32, Duration)> {
         let start = u32::try_from(start.as_millis()).unwrap_or(u32::MAX);
         let latency = |edge: &u32| {
             let at = self.edges.get(*edge as usize)?.at;

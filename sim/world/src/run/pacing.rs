@@ -144,7 +144,7 @@ impl Pacing {
     }
 
     /// Virtual time until a phase is given up.
-    pub(super) fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         PATIENCE.max(((self.enrolment + self.join) * self.drones + self.rekey + self.opening) * 8)
     }
 }

@@ -30,27 +30,27 @@ const SLICE: Duration = Duration::from_millis(100);
 const MOST_LATENCIES: usize = 50_000;
 
 /// A run under way.
-pub(super) struct Phases<'a, S: Suite> {
-    pub(super) world: World<S>,
-    pub(super) plan: RunPlan,
-    pub(super) pace: Pacing,
+pub(crate) struct Phases<'a, S: Suite> {
+    pub(crate) world: World<S>,
+    pub(crate) plan: RunPlan,
+    pub(crate) pace: Pacing,
     watch: &'a mut RunWatcher<'a>,
     /// True if the watcher ended the run. The operation under way then is not recorded.
     interrupted: bool,
-    pub(super) arrivals: Arrivals<S>,
+    pub(crate) arrivals: Arrivals<S>,
     rng: ChaCha8Rng,
-    pub(super) operations: Vec<PhaseCosts>,
-    pub(super) violations: Vec<RunViolation>,
-    pub(super) checks: u64,
+    pub(crate) operations: Vec<PhaseCosts>,
+    pub(crate) violations: Vec<RunViolation>,
+    pub(crate) checks: u64,
     /// Members of the group.
-    pub(super) members: Vec<u32>,
+    pub(crate) members: Vec<u32>,
     said: u32,
 }
 
 /// Counters at the beginning of a phase.
-pub(super) struct Mark {
+pub(crate) struct Mark {
     at: Duration,
-    pub(super) cpu: ProcessTime,
+    pub(crate) cpu: ProcessTime,
     leader: Duration,
     traffic: Traffic,
     radio: Option<RadioCost>,
@@ -59,13 +59,13 @@ pub(super) struct Mark {
 
 impl Mark {
     /// Time of the mark.
-    pub(super) const fn at(&self) -> Duration {
+    pub(crate) const fn at(&self) -> Duration {
         self.at
     }
 }
 
 impl<'a, S: Suite> Phases<'a, S> {
-    pub(super) fn new(
+    pub(crate) fn new(
         world: World<S>,
         plan: RunPlan,
         pace: Pacing,
@@ -92,7 +92,7 @@ impl<'a, S: Suite> Phases<'a, S> {
     ///
     /// # Errors
     /// The number of a rank that is lost.
-    pub(super) fn run(mut self) -> Result<(Run, Option<Trace>), u32> {
+    pub(crate) fn run(mut self) -> Result<(Run, Option<Trace>), u32> {
         // At a depot those that come later join at once, before all change to the radio of the field.
         let members: [fn(&mut Self) -> bool; 3] = match self.plan.depot {
             Some(_) => [Self::join_and_depart, Self::rekey, Self::leave],
@@ -145,12 +145,12 @@ impl<'a, S: Suite> Phases<'a, S> {
     }
 
     /// Sum of what this process counts over all that play the world.
-    pub(super) fn total(&self, own: u64) -> u64 {
+    pub(crate) fn total(&self, own: u64) -> u64 {
         let [total] = self.world.totals([own]);
         total
     }
 
-    pub(super) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         Mark {
             at: self.world.time(),
             cpu: ProcessTime::now(),
@@ -173,7 +173,7 @@ impl<'a, S: Suite> Phases<'a, S> {
     }
 
     /// Records the costs of a phase since the mark.
-    pub(super) fn operate(&mut self, phase: Phase, detail: impl Into<String>, mark: &Mark, drones: &[u32]) {
+    pub(crate) fn operate(&mut self, phase: Phase, detail: impl Into<String>, mark: &Mark, drones: &[u32]) {
         if self.interrupted {
             return;
         }
@@ -215,7 +215,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         drones.iter().filter_map(|drone| Some((*drone, *by_drone.get(drone)?))).collect()
     }
 
-    pub(super) fn violate(&mut self, invariant: Invariant, step: &dyn fmt::Display, detail: String) {
+    pub(crate) fn violate(&mut self, invariant: Invariant, step: &dyn fmt::Display, detail: String) {
         // A goal that an interrupted phase has not reached is no fault.
         if self.interrupted {
             return;
@@ -225,7 +225,7 @@ impl<'a, S: Suite> Phases<'a, S> {
 
     /// Lets the world run until `done` gives as many as are wanted. Returns whether that happened: not if the run is
     /// interrupted before.
-    pub(super) fn until(&mut self, phase: Phase, of: u32, done: impl Fn(&Self) -> u32) -> bool {
+    pub(crate) fn until(&mut self, phase: Phase, of: u32, done: impl Fn(&Self) -> u32) -> bool {
         let patience = self.pace.patience();
         let end = self.world.time() + patience;
         loop {
@@ -246,7 +246,7 @@ impl<'a, S: Suite> Phases<'a, S> {
         }
     }
 
-    pub(super) fn show(&mut self, phase: Phase, done: u32, of: u32) {
+    pub(crate) fn show(&mut self, phase: Phase, done: u32, of: u32) {
         let at = self.world.time();
         let (operations, violations, checks) = (&self.operations[..], &self.violations[..], self.checks);
         let finished = FinishedPart { operations, violations, checks };
@@ -265,7 +265,7 @@ impl<'a, S: Suite> Phases<'a, S> {
 
     /// Runs until a newer epoch than at the mark has reached every member and every member has acknowledged
     /// it.
-    pub(super) fn synced(&mut self, phase: Phase, mark: &Mark) -> bool {
+    pub(crate) fn synced(&mut self, phase: Phase, mark: &Mark) -> bool {
         let (all, made) = (self.all(), mark.made);
         let there = self.until(phase, all, |phases| {
             if phases.arrivals.made > made { phases.count(phases.arrivals.current) } else { 0 }
@@ -437,7 +437,7 @@ impl<'a, S: Suite> Phases<'a, S> {
     }
 
     /// Every member exports the leader's key; who left exports none.
-    pub(super) fn check_keys(&mut self, step: &dyn fmt::Display, outsiders: &[u32]) -> bool {
+    pub(crate) fn check_keys(&mut self, step: &dyn fmt::Display, outsiders: &[u32]) -> bool {
         let name = Name::new("run").expect("a plain name");
         let world = &self.world;
         let Some(key) = world.leader(0).and_then(|leader| leader.export(&name)) else {

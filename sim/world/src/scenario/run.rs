@@ -11,6 +11,7 @@ use quiver_testbed::Traffic;
 use super::exports::Exporter;
 use super::{Exports, Recording, Scenario, Tally};
 use crate::drone_node::culprit;
+use crate::invariants::all_violations;
 use crate::radio::Ledger;
 use crate::suite::over;
 use crate::trace::{Trace, TraceRecorder};
@@ -218,7 +219,7 @@ impl Scenario {
         tally.enrolled = u32::try_from(enrolled).unwrap_or(u32::MAX);
         tally.opened = u32::try_from(opened).unwrap_or(u32::MAX);
         (tally.admitted, tally.crashes, tally.stalls, tally.blamed) = (admitted, crashes, stalls, blamed);
-        let violations = world.all_violations(invariants.violations().to_vec());
+        let violations = all_violations(world, invariants.violations().to_vec());
         // A world that was stopped early cannot have met its expectations.
         let is_whole = violations.is_empty() && !interrupted;
         let unmet = if is_whole { self.expect.unmet(&tally) } else { Vec::new() };

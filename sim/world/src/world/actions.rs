@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use quiver_admission::AdmittingLeaderCommand;
 use quiver_ainq::{Name, Revoked, Suite};
 use quiver_enrolment::KgcCommand;
-use quiver_group::{EdgeCommand, LeaderCommand};
-use quiver_key_release::ReleaseCommand;
-use quiver_machine::Either;
-use quiver_testbed::{Stimulus, nanos};
+use quiver_envelope::Envelopes;
+use quiver_group::leader::RestoreError;
+use quiver_group::{EdgeCommand, Leader, LeaderCommand};
+use quiver_machine::{Either, Node as RoleNode};
+use quiver_relay::{Relay, RelayTiming};
 
-use super::{ScheduledAction, World};
-use crate::event_queue::WorldEvent;
+use super::kernel::WorldKernel;
+use super::{Acted, LeaderNode, ScheduledAction, World};
 use crate::fleet::edge_name;
-use crate::ibe_orders;
-use crate::kgc_node::KgcNodeCommand;
-use crate::{Action, NodeId, Partition, Step};
+use crate::relays::RelayNode;
+use crate::rng_stream::{self, RngStream};
+use crate::step::Sabotage;
+use crate::{Action, Cause, DiskState, Effect, NodeId, Partition, Step};
 
 /// The channel on which the world talks.
 const CHANNEL: &str = "talk";
@@ -29,28 +30,34 @@ impl<S: Suite> World<S> {
     /// Plans an action for a time since the world began; for now if that has passed.
     pub fn schedule(&mut self, at: Duration, action: Action) {
         let after = at.saturating_sub(self.time());
-        self.plan(after, ScheduledAction::Act(Box::new(action)));
+        self.kernel.plan(after, ScheduledAction::Act(Box::new(action)));
     }
 
-    pub(super) fn plan(&mut self, after: Duration, scheduled: ScheduledAction) {
-        let number = u32::try_from(self.scheduled.len()).unwrap_or(u32::MAX);
-        self.scheduled.push(Some(scheduled));
-        self.queue.push(self.now.saturating_add(nanos(after)), number, WorldEvent::ScheduledAction);
+    /// Plans to switch all nodes on now: the KGCs first, then the leaders, then the edges.
+    pub fn start_everyone(&mut self) {
+        let (index, count) = (self.kernel.index(), self.kernel.nodes.count());
+        for node in (0..count).map(|place| index.node(place)) {
+            self.schedule(self.time(), Action::Start(node));
+        }
     }
 
     /// Carries out an scheduled action. Gives the steps taken at once, and the action if it was one.
     pub(super) fn run_scheduled(&mut self, number: u32) -> (Vec<Step>, Option<Action>) {
-        let scheduled = self.scheduled.get_mut(number as usize).and_then(Option::take);
         let mut steps = Vec::new();
-        match scheduled {
+        match self.kernel.timeline.take_scheduled(number) {
             None => {}
-            Some(ScheduledAction::Connect(dialler, hub)) => self.connect(dialler, hub),
-            Some(ScheduledAction::Sever(a, b)) => self.sever(a, b),
+            Some(ScheduledAction::Connect(dialler, hub)) => {
+                self.kernel.on_wire(|wire, context| wire.connect(context, dialler, hub));
+            }
+            Some(ScheduledAction::Sever(a, b)) => {
+                self.kernel.on_wire(|wire, context| wire.sever(context, a, b));
+            }
             Some(ScheduledAction::Return(node)) => steps.extend(self.start(node)),
-            Some(ScheduledAction::ReturnDrone(edge)) => steps.extend(self.return_drone(edge)),
-            Some(ScheduledAction::SlotKeys(ordinal)) => steps.extend(self.send_slot_keys(ordinal)),
-            Some(ScheduledAction::Period) => steps.extend(self.begin_period()),
-            Some(ScheduledAction::Cross(epoch)) => self.cross(epoch),
+            Some(ScheduledAction::Admission(event)) => {
+                let acted = self.features.admission.run_event(&mut self.kernel, event, &mut steps);
+                self.finish(acted, &mut steps);
+            }
+            Some(ScheduledAction::Cross(epoch)) => self.features.adversary.cross(&mut self.kernel, epoch),
             Some(ScheduledAction::Act(action)) => {
                 self.act(&action, &mut steps);
                 return (steps, Some(*action));
@@ -59,65 +66,83 @@ impl<S: Suite> World<S> {
         (steps, None)
     }
 
+    /// Does what a feature left to be done after an action. Returns whether the action is over.
+    fn finish(&mut self, acted: Acted, steps: &mut Vec<Step>) -> bool {
+        self.tell_stopped();
+        if let Acted::Start(node) = acted {
+            steps.extend(self.start(node));
+        }
+        acted != Acted::Pass
+    }
+
     fn act(&mut self, action: &Action, steps: &mut Vec<Step>) {
+        for place in 0..self.features.all().len() {
+            let acted = match self.features.all().get_mut(place) {
+                Some(feature) => feature.act(&mut self.kernel, action, steps),
+                None => Acted::Pass,
+            };
+            if self.finish(acted, steps) {
+                return;
+            }
+        }
+        let kernel = &mut self.kernel;
         match action {
             Action::Start(node) => steps.extend(self.start(*node)),
-            Action::Stop(node) => self.stop(*node),
-            Action::Crash { node, after, down_for } => self.crash_after(*node, *after, *down_for),
-            Action::Links(faults) => self.network.set_faults(*faults),
+            Action::Stop(node) => {
+                kernel.stop(*node);
+                self.tell_stopped();
+            }
+            Action::Crash { node, after, down_for } => kernel.crash_after(*node, *after, *down_for),
+            Action::Links(faults) => kernel.wire.network.set_faults(*faults),
             Action::LinksOf(node, faults) => {
-                self.network.set_faults_of(*node, *faults);
+                kernel.wire.network.set_faults_of(*node, *faults);
                 if faults.is_some_and(|faults| faults.loss >= 1.0) {
-                    self.plan_severing(&Partition::island([*node]));
+                    let island = Partition::island([*node]);
+                    kernel.on_wire(|wire, context| wire.plan_severing(context, &island));
                 }
             }
             Action::Part(partition) => {
-                self.network.part(partition.clone());
-                self.plan_severing(partition);
+                kernel.wire.network.part(partition.clone());
+                kernel.on_wire(|wire, context| wire.plan_severing(context, partition));
             }
             Action::Radio(setup) => {
-                if let Some(air) = &mut self.air {
+                if let Some(air) = &mut kernel.wire.air {
                     air.retune((**setup).clone());
                 }
             }
-            Action::Heal => self.network.heal(),
-            Action::Skew { node, seconds } => self.set_skew(*node, *seconds),
-            Action::Disk(node, state) => self.set_disk(*node, *state),
+            Action::Heal => kernel.wire.network.heal(),
+            Action::Skew { node, seconds } => {
+                kernel.nodes.inject(*node, |faults| *faults.skew = *seconds);
+            }
+            Action::Disk(node, state) => kernel.nodes.inject(*node, |faults| *faults.disk = *state),
             Action::Calm => self.calm(steps),
-            // Captured state is for the observer, but a captured vehicle's radio is the adversary's.
-            Action::Capture(edge) => self.capture_station(*edge),
-            Action::Seize(_) => {}
-            Action::Lie { kgc, lies } => self.set_lying(*kgc, *lies),
-            Action::Subvert { relay, hostile } => steps.extend(self.set_hostile(*relay, *hostile)),
-            Action::Replay { pick, to } => self.replay(*pick, *to),
-            Action::Usurp { edge, rounds } => self.usurp(*edge, *rounds),
-            Action::Forge { by, what, pick } => self.forge(*by, *what, *pick),
-            Action::DoubleTerm { rounds, split, crossing } => self.double_term(*rounds, *split, *crossing),
             command => self.command(command, steps),
         }
     }
 
     /// Commands of operators and applications.
     fn command(&mut self, action: &Action, steps: &mut Vec<Step>) {
+        let kernel = &mut self.kernel;
         match action {
-            Action::Join(edge) => self.want_in(*edge, steps),
-            Action::Leave(edge) => steps.extend(self.want_out(*edge)),
-            Action::Certify { edge, fields } => self.certify(*edge, Some(*fields), steps),
-            Action::Decertify(edge) => self.certify(*edge, None, steps),
-            Action::Evict(edge) => {
-                steps.extend(self.submit_to_leaders(&LeaderCommand::Evict(edge_name(*edge)), "evict"));
+            Action::Join(edge) => {
+                let group = kernel.fleet().group().clone();
+                steps.extend(kernel.submit_to_edge(*edge, EdgeCommand::Join(group), "join"));
             }
-            Action::Rekey => steps.extend(self.submit_to_leaders(&LeaderCommand::Rekey, "re-key")),
+            Action::Leave(edge) => {
+                steps.extend(kernel.submit_to_edge(*edge, EdgeCommand::Leave, "leave"));
+            }
+            Action::Evict(edge) => {
+                steps.extend(kernel.submit_to_leaders(&LeaderCommand::Evict(edge_name(*edge)), "evict"));
+            }
+            Action::Rekey => steps.extend(kernel.submit_to_leaders(&LeaderCommand::Rekey, "re-key")),
             Action::RenewKem(edge) => {
                 let command = LeaderCommand::RenewKem(edge.map(edge_name));
-                steps.extend(self.submit_to_leaders(&command, "renew κ"));
+                steps.extend(kernel.submit_to_leaders(&command, "renew κ"));
             }
             Action::Revoke(edge) => {
-                let serial = self.fleet.token(NodeId::Edge(*edge)).token.statement.id;
+                let serial = kernel.fleet().token(NodeId::Edge(*edge)).token.statement.id;
                 let command = KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]);
-                steps.extend(self.submit_to_kgcs(&Either::Left(command), "revoke"));
-                // A revoked edge gets no credentials either.
-                self.certify(*edge, None, steps);
+                steps.extend(kernel.submit_to_kgcs(&Either::Left(command), "revoke"));
             }
             Action::Talk { node, number, signed } => {
                 let channel = Name::new(CHANNEL).expect("a plain name");
@@ -125,60 +150,133 @@ impl<S: Suite> World<S> {
                 steps.extend(match node {
                     NodeId::Kgc(_) | NodeId::Relay(_) => None,
                     NodeId::Edge(edge) => {
-                        self.submit_to_edge(*edge, EdgeCommand::Send { channel, data, signed }, "talk")
+                        kernel.submit_to_edge(*edge, EdgeCommand::Send { channel, data, signed }, "talk")
                     }
                     NodeId::Leader(ordinal) => {
-                        self.submit_to_leader(*ordinal, LeaderCommand::Send { channel, data }, "talk")
+                        kernel.submit_to_leader(*ordinal, LeaderCommand::Send { channel, data }, "talk")
                     }
                 });
             }
-            Action::Order(number) => steps.extend(self.order(*number)),
-            Action::Approve(kgc) => {
-                // The operator's approval is durable, whether or not the KGC is on.
-                self.approved.insert(*kgc);
-                let command = Either::Right(ReleaseCommand::Approval(self.fleet.approval()));
-                steps.extend(self.step_kgc(*kgc, Stimulus::Command(command), "approve phase 2"));
-            }
+            // What the adversary captures or seizes is for the observer.
             _ => {}
         }
     }
 
-    /// The leader that leads hands on an order that waits for the second phase.
-    fn order(&mut self, number: u32) -> Option<Step> {
-        let leading = (0..self.nodes.leaders)
-            .filter_map(|ordinal| Some((self.leader(ordinal)?.status().epoch?, ordinal)))
-            .max();
-        let data = self.fleet.order(number)?;
-        let channel = Name::new(ibe_orders::CHANNEL).expect("a plain name");
-        self.submit_to_leader(leading?.1, LeaderCommand::Send { channel, data }, "hand on an order")
+    /// Ends all faults, and switches on every node that is off.
+    fn calm(&mut self, steps: &mut Vec<Step>) {
+        let wire = &mut self.kernel.wire;
+        wire.network.heal();
+        wire.network.calm();
+        if let Some(air) = &mut wire.air {
+            air.calm();
+        }
+        self.kernel.returns.clear();
+        let mut starting = Vec::new();
+        for feature in self.features.all() {
+            starting.extend(feature.calm(&mut self.kernel));
+        }
+        self.tell_stopped();
+        for node in starting {
+            steps.extend(self.start(node));
+        }
+        let (index, count) = (self.kernel.index(), self.kernel.nodes.count());
+        for node in (0..count).map(|place| index.node(place)) {
+            self.kernel.nodes.inject(node, |faults| {
+                *faults.crash_after = None;
+                *faults.skew = 0;
+                *faults.disk = DiskState::Sound;
+            });
+            steps.extend(self.start(node));
+        }
     }
 
-    fn submit_to_kgcs(&mut self, command: &KgcNodeCommand, label: &'static str) -> Vec<Step> {
-        let kgcs = 1..=self.nodes.kgcs;
-        kgcs.filter_map(|id| self.step_kgc(id, Stimulus::Command(command.clone()), label)).collect()
+    /// Switches a node on with its durable state. Machines may act before their first input.
+    fn start(&mut self, node: NodeId) -> Option<Step> {
+        if self.alive(node) {
+            return None;
+        }
+        let at = self.time();
+        let broken = self.restore(node)?.is_err().then(|| Step {
+            at,
+            node,
+            cause: Cause::Start,
+            effects: vec![Effect::Broken],
+            cpu: Duration::ZERO,
+            digest: None,
+            account: None,
+        });
+        let WorldKernel { nodes, wire, .. } = &mut self.kernel;
+        // Only the rank that has a drone knows whether its state restores it.
+        let broken = match node {
+            NodeId::Edge(number) => nodes.at_home(number, wire.air.as_ref(), |_| broken),
+            _ => broken,
+        };
+        if broken.is_some() {
+            return broken;
+        }
+        self.kernel.on_wire(|wire, context| wire.plan_connections(context, node));
+        for feature in self.features.all() {
+            feature.on_start(&mut self.kernel, node);
+        }
+        let WorldKernel { nodes, timeline, wire, .. } = &mut self.kernel;
+        nodes.step_start(node, timeline.now(), wire.air.as_ref())
     }
 
-    fn submit_to_leaders(&mut self, command: &LeaderCommand, label: &'static str) -> Vec<Step> {
-        (0..self.nodes.leaders)
-            .filter_map(|ordinal| self.submit_to_leader(ordinal, command.clone(), label))
-            .collect()
-    }
-
-    pub(super) fn submit_to_leader(
-        &mut self,
-        ordinal: u16,
-        command: impl Into<AdmittingLeaderCommand>,
-        label: &'static str,
-    ) -> Option<Step> {
-        self.step_leader(ordinal, Stimulus::Command(Either::Left(command.into())), label)
-    }
-
-    pub(super) fn submit_to_edge(
-        &mut self,
-        edge: u32,
-        command: EdgeCommand,
-        label: &'static str,
-    ) -> Option<Step> {
-        self.step_edge(edge, Stimulus::Command(Either::Left(command)), label)
+    /// Gives a node that is switched on its machine, restored from its records, and fails if they do not restore it.
+    /// `None` if the node stays off.
+    fn restore(&mut self, node: NodeId) -> Option<Result<(), RestoreError>> {
+        let Self { kernel, features } = self;
+        let (unix, kem, fleet) = (kernel.clock(node).unix, kernel.kem(), kernel.shared_fleet());
+        let (seed, sabotage, now) = (kernel.setup.seed, kernel.setup.sabotage, kernel.timeline.now());
+        let rng = |life| match sabotage {
+            Sabotage::SameDice => rng_stream::compact(seed, RngStream::Node(node, 1)),
+            _ => rng_stream::compact(seed, RngStream::Node(node, life)),
+        };
+        Some(match node {
+            NodeId::Kgc(id) => {
+                let approved = features.conditions.has_approved(id) || sabotage == Sabotage::EarlyRelease;
+                let options = (approved, features.quorum.lies(id));
+                let sim_node = kernel.nodes.kgc_node_mut(id)?;
+                let machine = fleet.kgc_node((id, sim_node.life), &sim_node.disk.records, options);
+                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+            }
+            NodeId::Leader(ordinal) => {
+                let sim_node = kernel.nodes.leader_node_mut(ordinal)?;
+                let records = sim_node.disk.records.iter().cloned().map(Either::into_left);
+                let machine = Leader::new(fleet.leader(ordinal, true), records);
+                let machine = machine.map(|machine| fleet.demanding(machine.with_kem(kem), unix));
+                let machine =
+                    machine.map(|machine| LeaderNode::from(RoleNode::new(machine, Envelopes::default())));
+                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+            }
+            NodeId::Relay(number) => {
+                let relay = Relay::new(kernel.nodes.edges.len(), RelayTiming::default());
+                let mut machine = RelayNode::new(relay);
+                features.relays.prepare(kernel.setup(), number, &mut machine);
+                let sim_node = kernel.nodes.relay_node_mut(number)?;
+                sim_node.power_on(now, machine, rng(sim_node.life + 1));
+                Ok(())
+            }
+            NodeId::Edge(number) if features.admission.is_anonymous(number) => {
+                let machine = features.admission.machine(kernel, number)?;
+                let here = kernel.has(number);
+                let sim_node = kernel.nodes.edge_node_mut(number)?;
+                machine.map(|machine| {
+                    if here {
+                        sim_node.power_on(now, machine, rng(sim_node.life + 1));
+                    }
+                })
+            }
+            NodeId::Edge(number) if !kernel.has(number) => Ok(()),
+            NodeId::Edge(number) => {
+                let sim_node = kernel.nodes.edge_node_mut(number)?;
+                let mut records = sim_node.disk.records.iter().rev();
+                if sabotage == Sabotage::StaleState && records.len() > 1 {
+                    records.next();
+                }
+                let machine = fleet.drone(number, records.next(), kem);
+                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+            }
+        })
     }
 }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use quiver_ainq::Suite;
 use quiver_machine::Route;
 
-use super::{ScheduledAction, World};
+use super::ScheduledAction;
+use super::wire::{Wire, WireContext};
 use crate::event_queue::WorldEvent;
 use crate::node_id::NodeIndex;
 use crate::{NodeId, Partition};
@@ -32,16 +32,17 @@ struct Link {
 
 /// All links.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(crate) struct Links {
     nodes: NodeIndex,
+    edges: u32,
     /// A row per dialler, one column per node that is dialled.
     table: Vec<Link>,
 }
 
 impl Links {
-    pub(super) fn new(nodes: NodeIndex, edges: u32) -> Self {
+    pub(crate) fn new(nodes: NodeIndex, edges: u32) -> Self {
         let count = nodes.hubs() + edges as usize;
-        Self { nodes, table: vec![Link::default(); count * nodes.hubs()] }
+        Self { nodes, edges, table: vec![Link::default(); count * nodes.hubs()] }
     }
 
     /// Index of the link of two nodes: `None` for two that never connect.
@@ -61,18 +62,18 @@ impl Links {
     }
 
     /// The number of the connection between two nodes, if there is one.
-    pub(super) fn connection(&self, a: NodeId, b: NodeId) -> Option<u32> {
+    pub(crate) fn connection(&self, a: NodeId, b: NodeId) -> Option<u32> {
         self.link(a, b).filter(|link| link.up).map(|link| link.connection)
     }
 
     /// Returns true if a hub passes on a node's group messages.
-    pub(super) fn relays(&self, hub: NodeId, from: NodeId) -> bool {
+    pub(crate) fn relays(&self, hub: NodeId, from: NodeId) -> bool {
         let [lower, higher] = self.link(hub, from).map(|link| link.relays).unwrap_or_default();
         if self.nodes.index(hub) < self.nodes.index(from) { lower } else { higher }
     }
 
     /// A hub passes on a node's group messages from now on, or no more.
-    pub(super) fn set_relays(&mut self, hub: NodeId, from: NodeId, connection: u32, allowed: bool) {
+    pub(crate) fn set_relays(&mut self, hub: NodeId, from: NodeId, connection: u32, allowed: bool) {
         let hub_is_lower = self.nodes.index(hub) < self.nodes.index(from);
         let link = self.link_mut(hub, from).filter(|link| link.up && link.connection == connection);
         if let Some(link) = link {
@@ -83,65 +84,69 @@ impl Links {
 
     /// The leader through which a node receives group messages: the first one it is connected to; of an edge that knows
     /// relays, the first of these.
-    pub(super) fn hub_of(&self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn hub_of(&self, node: NodeId) -> Option<NodeId> {
         let connected = |hub: &NodeId| *hub != node && self.connection(node, *hub).is_some();
         match node {
             NodeId::Edge(edge) if self.nodes.relays > 0 => self.nodes.relays_of(edge).find(connected),
             _ => self.nodes.leaders().find(connected),
         }
     }
-}
 
-impl<S: Suite> World<S> {
+    /// Number of edges.
+    pub(super) const fn edges(&self) -> u32 {
+        self.edges
+    }
+
     /// The nodes that may connect with a node.
-    pub(super) fn neighbours(&self, node: NodeId) -> Vec<NodeId> {
+    pub(crate) fn neighbours(&self, node: NodeId) -> Vec<NodeId> {
         let nodes = self.nodes;
         let hubs = (0..nodes.hubs()).map(|index| nodes.node(index));
         let mut neighbours: Vec<NodeId> =
             hubs.filter(|hub| nodes.dials(node, *hub) || nodes.dials(*hub, node)).collect();
         if nodes.index(node) < nodes.hubs() {
-            let edges = (0..self.edge_count()).map(NodeId::Edge);
+            let edges = (0..self.edges).map(NodeId::Edge);
             neighbours.extend(edges.filter(|edge| nodes.dials(*edge, node)));
         }
         neighbours
     }
+}
 
+impl Wire {
     /// A node that was started dials, and is dialled.
-    pub(super) fn plan_connections(&mut self, node: NodeId) {
-        for other in self.neighbours(node) {
+    pub(crate) fn plan_connections(&mut self, context: &mut WireContext<'_>, node: NodeId) {
+        for other in self.links.neighbours(node) {
             if let Some(link) = self.links.link_mut(node, other) {
                 link.blocked = false;
             }
-            if !self.alive(other) {
+            if !(context.alive)(other) {
                 continue;
             }
-            if self.setup.parallel {
-                // A million scheduled actions would be a million stretches.
+            if self.connects_at_once {
                 let (hub, dialler) = self.ends(node, other);
-                self.connect(dialler, hub);
+                self.connect(context, dialler, hub);
             } else {
-                self.plan_connect(node, other, DIAL);
+                self.plan_connect(context, node, other, DIAL);
             }
         }
     }
 
-    pub(super) fn plan_connect(&mut self, a: NodeId, b: NodeId, after: Duration) {
+    pub(crate) fn plan_connect(&self, context: &mut WireContext<'_>, a: NodeId, b: NodeId, after: Duration) {
         let (hub, dialler) = self.ends(a, b);
-        self.plan(after, ScheduledAction::Connect(dialler, hub));
+        context.timeline.plan(after, ScheduledAction::Connect(dialler, hub));
     }
 
     /// Orders two nodes: the one that is dialled and the one that dials.
     fn ends(&self, a: NodeId, b: NodeId) -> (NodeId, NodeId) {
-        if self.nodes.index(a) < self.nodes.index(b) { (a, b) } else { (b, a) }
+        if self.index.index(a) < self.index.index(b) { (a, b) } else { (b, a) }
     }
 
     /// Connects two nodes, or tries again later if it cannot be now.
-    pub(super) fn connect(&mut self, dialler: NodeId, hub: NodeId) {
-        if !self.alive(dialler) || !self.alive(hub) {
+    pub(crate) fn connect(&mut self, context: &mut WireContext<'_>, dialler: NodeId, hub: NodeId) {
+        if !(context.alive)(dialler) || !(context.alive)(hub) {
             return;
         }
         if let (NodeId::Edge(edge), NodeId::Kgc(_)) = (dialler, hub)
-            && self.is_anonymous(edge)
+            && self.nameless.contains_key(&edge)
         {
             // An anonymous node does not connect to the nodes that know its name.
             return;
@@ -151,7 +156,7 @@ impl<S: Suite> World<S> {
             return;
         };
         if !open {
-            return self.plan_connect(dialler, hub, REDIAL);
+            return self.plan_connect(context, dialler, hub, REDIAL);
         }
         link.up = true;
         link.relays = [false; 2];
@@ -166,59 +171,75 @@ impl<S: Suite> World<S> {
             _ if alike => route,
             _ => Route::Inbound,
         };
-        self.push_event(hub, WorldEvent::Connected { other: self.number(dialler), connection, route: back });
-        self.push_event(dialler, WorldEvent::Connected { other: self.number(hub), connection, route });
-    }
-
-    fn push_event(&mut self, node: NodeId, due: WorldEvent) {
-        let number = self.number(node);
-        self.queue.push(self.now, number, due);
+        let (now, other) = (context.timeline.now(), self.index.number(dialler));
+        context.timeline.push(now, hub, WorldEvent::Connected { other, connection, route: back });
+        let other = self.index.number(hub);
+        context.timeline.push(now, dialler, WorldEvent::Connected { other, connection, route });
     }
 
     /// Ends a connection and notifies both ends that are on.
-    pub(super) fn disconnect(&mut self, a: NodeId, b: NodeId) -> bool {
+    pub(crate) fn disconnect(&mut self, context: &mut WireContext<'_>, a: NodeId, b: NodeId) -> bool {
         let Some(link) = self.links.link_mut(a, b).filter(|link| link.up) else {
             return false;
         };
         link.up = false;
         let connection = link.connection;
         for (node, other) in [(a, b), (b, a)] {
-            if self.alive(node) {
-                self.push_event(node, WorldEvent::Disconnected { other: self.number(other), connection });
+            if (context.alive)(node) {
+                let (now, other) = (context.timeline.now(), self.index.number(other));
+                context.timeline.push(now, node, WorldEvent::Disconnected { other, connection });
             }
         }
         true
     }
 
     /// All connections of a node that died.
-    pub(super) fn disconnect_all(&mut self, node: NodeId) {
-        for other in self.neighbours(node) {
-            self.disconnect(node, other);
+    pub(crate) fn disconnect_all(&mut self, context: &mut WireContext<'_>, node: NodeId) {
+        for other in self.links.neighbours(node) {
+            self.disconnect(context, node, other);
         }
     }
 
     /// Cuts a connection for a while. It is the same one that dials again.
-    pub(super) fn penalize(&mut self, node: NodeId, other: NodeId, connection: u32) {
+    pub(crate) fn penalize(
+        &mut self,
+        context: &mut WireContext<'_>,
+        node: NodeId,
+        other: NodeId,
+        connection: u32,
+    ) {
         if self.links.connection(node, other) == Some(connection) {
-            self.disconnect(node, other);
-            let dialled = self.nodes.index(node) < self.nodes.index(other);
+            self.disconnect(context, node, other);
+            let dialled = self.index.index(node) < self.index.index(other);
             let (dialler, hub) = if dialled { (other, node) } else { (node, other) };
-            self.plan_connect(dialler, hub, PENALTY);
+            self.plan_connect(context, dialler, hub, PENALTY);
         }
     }
 
     /// Ends a connection. The node that dialled it does so again.
-    pub(super) fn end_connection(&mut self, node: NodeId, other: NodeId, connection: u32) {
+    pub(crate) fn end_connection(
+        &mut self,
+        context: &mut WireContext<'_>,
+        node: NodeId,
+        other: NodeId,
+        connection: u32,
+    ) {
         if self.links.connection(node, other) == Some(connection) {
-            self.disconnect(node, other);
-            self.plan_connect(node, other, REDIAL);
+            self.disconnect(context, node, other);
+            self.plan_connect(context, node, other, REDIAL);
         }
     }
 
     /// Cuts a connection for as long as both live.
-    pub(super) fn block(&mut self, node: NodeId, other: NodeId, connection: u32) {
+    pub(crate) fn block(
+        &mut self,
+        context: &mut WireContext<'_>,
+        node: NodeId,
+        other: NodeId,
+        connection: u32,
+    ) {
         if self.links.connection(node, other) == Some(connection) {
-            self.disconnect(node, other);
+            self.disconnect(context, node, other);
             if let Some(link) = self.links.link_mut(node, other) {
                 link.blocked = true;
             }
@@ -226,23 +247,23 @@ impl<S: Suite> World<S> {
     }
 
     /// Connected nodes that a partition parts notice after a while.
-    pub(super) fn plan_severing(&mut self, partition: &Partition) {
-        let hubs: Vec<NodeId> = (0..self.nodes.hubs()).map(|index| self.nodes.node(index)).collect();
+    pub(crate) fn plan_severing(&self, context: &mut WireContext<'_>, partition: &Partition) {
+        let hubs: Vec<NodeId> = (0..self.index.hubs()).map(|index| self.index.node(index)).collect();
         for hub in hubs {
-            for other in self.neighbours(hub) {
-                let dials = self.nodes.index(hub) < self.nodes.index(other);
+            for other in self.links.neighbours(hub) {
+                let dials = self.index.index(hub) < self.index.index(other);
                 if dials && partition.parts(hub, other) && self.links.connection(hub, other).is_some() {
-                    self.plan(NOTICE, ScheduledAction::Sever(other, hub));
+                    context.timeline.plan(NOTICE, ScheduledAction::Sever(other, hub));
                 }
             }
         }
     }
 
     /// Ends a lost connection; it is dialled anew.
-    pub(super) fn sever(&mut self, a: NodeId, b: NodeId) {
+    pub(crate) fn sever(&mut self, context: &mut WireContext<'_>, a: NodeId, b: NodeId) {
         let open = self.network.reaches(a, b) && self.network.reaches(b, a);
-        if !open && self.disconnect(a, b) {
-            self.plan_connect(a, b, REDIAL);
+        if !open && self.disconnect(context, a, b) {
+            self.plan_connect(context, a, b, REDIAL);
         }
     }
 }

@@ -1,51 +1,49 @@
-//! Advances virtual time: takes events off the queue one by one, or batches of them in parallel.
+//! Advances virtual time: takes events off the queue one by one, or batches of them in parallel, and applies the
+//! effects of the steps that nodes take.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::Suite;
-use quiver_machine::Machine;
-use quiver_testbed::{NEVER, SimNode, Stimulus, nanos};
-use rayon::prelude::*;
+use quiver_group::EdgeCommand;
+use quiver_machine::Destination;
+use quiver_testbed::{NEVER, Stimulus, nanos};
 
-use super::World;
-use super::step::{StepOptions, stimulus, take_step};
-use crate::drone_node::DroneNode;
+use super::adversary::is_proof;
+use super::kernel::WorldKernel;
+use super::nodes::take_step;
+use super::{DroneNodeCommand, LeaderNodeCommand, World};
 use crate::event_queue::{QueuedEvent, WorldEvent};
-use crate::record::Record;
-use crate::{Cause, NodeEvent, NodeId, Step, StepObserver};
-
-/// Number of edges in a batch from which on other cores are used.
-const PARALLEL_FROM: usize = 16;
+use crate::rng_stream::{self, RngStream};
+use crate::step::Sabotage;
+use crate::{Cause, Effect, NodeId, Step, StepObserver};
 
 /// Greatest number of events in a batch: all its steps are in memory at once.
 const MAX_BATCH: usize = 1 << 16;
-
-/// Events of one node in a batch, in order of time.
-type NodeSchedule = Vec<(u64, WorldEvent)>;
-
-/// An edge taken out of the world, its schedule, and its steps.
-type NodeWork<S> = (u32, Box<SimNode<DroneNode<S>>>, NodeSchedule, Vec<Step>);
 
 impl<S: Suite> World<S> {
     /// Lets the world run until this time since it began, or until the observer stops it. Returns whether it
     /// was stopped.
     pub fn run_until(&mut self, end: Duration, observer: &mut dyn StepObserver<S>) -> bool {
         let end = nanos(end);
-        while !self.is_over(observer) {
-            match self.queue.next_at() {
-                Some(at) if at <= end => self.now = self.now.max(at),
+        while !self.kernel.nodes.split.is_over(observer.stops()) {
+            let timeline = &mut self.kernel.timeline;
+            match timeline.queue().next_at() {
+                Some(at) if at <= end => timeline.advance(at),
                 _ => {
-                    self.now = self.now.max(end);
+                    timeline.advance(end);
                     return false;
                 }
             }
-            if self.queue.action_is_next() {
+            let queue = timeline.queue();
+            if queue.action_is_next() {
                 self.run_next_action(observer);
-            } else if self.queue.datagram_is_next() {
+            } else if queue.datagram_is_next() {
                 self.take_datagram(observer);
-            } else if self.queue.repeat_is_next() {
+            } else if queue.repeat_is_next() {
                 self.take_repeat(observer);
-            } else if self.setup.parallel {
+            } else if self.kernel.setup.parallel {
                 self.take_batch(end, observer);
             } else {
                 self.take_step(observer);
@@ -60,76 +58,71 @@ impl<S: Suite> World<S> {
     }
 
     fn run_next_action(&mut self, observer: &mut dyn StepObserver<S>) {
-        let Some(queued) = self.queue.pop() else { return };
+        let Some(queued) = self.kernel.timeline.pop() else { return };
         let (steps, action) = self.run_scheduled(queued.event.node);
         if let Some(action) = &action {
             observer.on_action(self, self.time(), action);
         }
-        for step in &steps {
-            self.apply_effects(step);
-            self.show(step, observer);
-        }
-        self.report_hops(observer);
+        self.apply_and_show(&steps, observer);
     }
 
     /// An input of one node.
     fn take_step(&mut self, observer: &mut dyn StepObserver<S>) {
-        let Some(queued) = self.queue.pop() else { return };
-        let node = self.nodes.node(queued.event.node as usize);
+        let Some((node, queued)) = self.kernel.timeline.pop_event() else { return };
         if !self.ready(node, &queued) {
             return;
         }
-        if let Some(step) = self.step_due(node, queued.event.event) {
-            self.apply_effects(&step);
-            self.show(&step, observer);
-            self.report_hops(observer);
-        }
+        let WorldKernel { nodes, timeline, wire, .. } = &mut self.kernel;
+        let step = nodes.step_due(node, timeline.now(), queued.event.event, wire.air.as_ref());
+        self.apply_and_show(step.as_slice(), observer);
     }
 
     fn ready(&mut self, node: NodeId, queued: &QueuedEvent) -> bool {
-        let wanted = queued.event.event != WorldEvent::Wake || self.take_wake_up(node);
-        wanted && self.alive(node) && self.is_deliverable(node, &queued.event.event)
+        let wanted = queued.event.event != WorldEvent::Wake || self.kernel.take_wake_up(node);
+        wanted && self.alive(node) && self.wire.is_deliverable(node, &queued.event.event)
     }
 
     /// All inputs of all nodes in a stretch of time so short that nothing sent in it arrives in it.
     fn take_batch(&mut self, end: u64, observer: &mut dyn StepObserver<S>) {
-        let until = self.now.saturating_add(self.network.shortest_delay().max(1)).min(end.saturating_add(1));
+        let WorldKernel { nodes, timeline, wire, .. } = &mut self.kernel;
+        let until =
+            timeline.now().saturating_add(wire.network.shortest_delay().max(1)).min(end.saturating_add(1));
         let mut events = Vec::new();
         while events.len() < MAX_BATCH
-            && self.queue.next_at().is_some_and(|at| at < until)
-            && !self.queue.action_is_next()
-            && !self.queue.datagram_is_next()
-            && !self.queue.repeat_is_next()
+            && timeline.queue().next_at().is_some_and(|at| at < until)
+            && !timeline.queue().action_is_next()
+            && !timeline.queue().datagram_is_next()
+            && !timeline.queue().repeat_is_next()
         {
-            let Some(queued) = self.queue.pop() else { break };
-            let node = self.nodes.node(queued.event.node as usize);
+            let Some((node, queued)) = timeline.pop_event() else { break };
             let at = queued.at;
             if queued.event.event == WorldEvent::Wake
-                && let Some((_, wake)) = self.deadline_and_wake(node)
+                && let Some((_, wake)) = nodes.deadline_and_wake(node)
                 && *wake <= at
             {
                 *wake = NEVER;
             }
-            if self.alive(node) && self.is_deliverable(node, &queued.event.event) {
+            if nodes.alive(node) && wire.is_deliverable(node, &queued.event.event) {
                 events.push(queued);
             }
         }
         // A scheduled action ends the batch, and so does an event that no longer fits: later ones are not
         // considered.
-        let until = self.queue.next_at().map_or(until, |next| until.min(next.max(self.now + 1)));
+        let next = timeline.queue().next_at();
+        let until = next.map_or(until, |next| until.min(next.max(timeline.now() + 1)));
         events.sort_unstable_by_key(|queued| (queued.event.node, queued.at, queued.number));
-        let mut nodes: Vec<NodeId> =
-            events.iter().map(|queued| self.nodes.node(queued.event.node as usize)).collect();
-        nodes.dedup();
-        let mut steps = self.run_schedules(events, until);
+        let mut woken: Vec<NodeId> =
+            events.iter().map(|queued| nodes.index.node(queued.event.node as usize)).collect();
+        woken.dedup();
+        let mut steps = nodes.run_schedules(events, until, wire.air.as_ref());
         steps.sort_by_key(|step| step.at);
         for step in &steps {
-            self.now = self.now.max(nanos(step.at));
+            self.kernel.timeline.advance(nanos(step.at));
             self.apply_effects(step);
         }
-        for node in nodes {
+        for node in woken {
             // A node that woke up for nothing is to be woken again.
-            self.plan_wake(node);
+            self.kernel.plan_wake(node);
         }
         for step in &steps {
             self.show(step, observer);
@@ -137,124 +130,163 @@ impl<S: Suite> World<S> {
         self.report_hops(observer);
     }
 
-    /// Lets every node work off its agenda, on all cores. The steps come back by node, then by time.
-    fn run_schedules(&mut self, events: Vec<QueuedEvent>, until: u64) -> Vec<Step> {
-        let (options, nodes) = (self.step_options(), self.nodes);
-        let mut steps = Vec::new();
-        let mut edges = Vec::new();
-        let mut hubs = Vec::new();
-        // Of this rank or another: all know alike whether there are any.
-        let mut any_edge = false;
-        for run in schedules_by_node(events) {
-            let (node, schedule) = (nodes.node(run.0 as usize), run.1);
-            any_edge |= matches!(node, NodeId::Edge(_));
-            match node {
-                NodeId::Edge(number) if !self.has(number) => {}
-                NodeId::Edge(number) => {
-                    let sim_node = self.edges.get_mut(number as usize).and_then(Option::take);
-                    edges.extend(sim_node.map(|sim_node| (number, sim_node, schedule, Vec::new())));
-                }
-                _ => hubs.push((node, schedule)),
+    /// Switches these edges on, all at once, and connects them to all nodes they dial that are on.
+    ///
+    /// Their tokens are issued here, on all cores: a million of them take a while.
+    pub fn start_edges(&mut self, edges: Range<u32>, observer: &mut dyn StepObserver<S>) {
+        let (fleet, kem) = (self.kernel.shared_fleet(), self.kernel.kem());
+        let WorldKernel { setup, nodes, timeline, wire, .. } = &mut self.kernel;
+        let (seed, now, options) = (setup.seed, timeline.now(), nodes.options);
+        let started = edges.clone();
+        let steps = nodes.step_edges(edges, wire.air.as_ref(), |number, sim_node| {
+            if sim_node.alive() {
+                return None;
             }
-        }
-        let (kgcs, leaders, relays) = (&mut self.kgcs, &mut self.leaders, &mut self.relays);
-        let headers = &self.headers;
-        let work_edge = |(number, sim_node, schedule, steps): &mut NodeWork<S>| {
-            run_schedule(
-                &mut **sim_node,
-                NodeId::Edge(*number),
-                std::mem::take(schedule),
-                until,
-                options,
-                steps,
+            let machine = fleet.drone(number, sim_node.disk.records.last(), kem).ok()?;
+            let node = NodeId::Edge(number);
+            sim_node.power_on(
+                now,
+                machine,
+                rng_stream::compact(seed, RngStream::Node(node, sim_node.life + 1)),
             );
-            if let Some(drone) = &mut sim_node.machine {
-                headers.share(drone.edge.primary_mut());
+            Some(take_step(sim_node, node, now, (Stimulus::Start, Cause::Start), options))
+        });
+        self.apply_and_show(&steps, observer);
+        let index = self.kernel.index();
+        let hubs: Vec<NodeId> = (0..index.hubs()).map(|place| index.node(place)).collect();
+        for edge in started.map(NodeId::Edge) {
+            for hub in hubs.iter().filter(|hub| index.dials(edge, **hub)) {
+                self.kernel.on_wire(|wire, context| wire.connect(context, edge, *hub));
             }
-        };
-        let serve_hubs = || {
-            let mut steps = Vec::new();
-            for (node, schedule) in hubs {
-                match node {
-                    NodeId::Leader(ordinal) => {
-                        if let Some(leader) = leaders.get_mut(usize::from(ordinal)) {
-                            run_schedule(leader, node, schedule, until, options, &mut steps);
-                        }
-                    }
-                    NodeId::Kgc(id) => {
-                        if let Some(kgc) = kgcs.get_mut(usize::from(id) - 1) {
-                            run_schedule(kgc, node, schedule, until, options, &mut steps);
-                        }
-                    }
-                    NodeId::Relay(number) => {
-                        if let Some(relay) = relays.get_mut(usize::from(number)) {
-                            run_schedule(relay, node, schedule, until, options, &mut steps);
-                        }
-                    }
-                    NodeId::Edge(_) => {}
+        }
+    }
+
+    /// Tells these edges to do something, all at once.
+    pub fn command_edges(
+        &mut self,
+        edges: impl IntoIterator<Item = u32>,
+        command: &DroneNodeCommand,
+        observer: &mut dyn StepObserver<S>,
+    ) {
+        let WorldKernel { nodes, timeline, wire, .. } = &mut self.kernel;
+        let (now, options) = (timeline.now(), nodes.options);
+        let steps = nodes.step_edges(edges, wire.air.as_ref(), |number, sim_node| {
+            let stimulus = Stimulus::Command(command.clone());
+            let cause = Cause::Command("do as all others");
+            sim_node
+                .alive()
+                .then(|| take_step(sim_node, NodeId::Edge(number), now, (stimulus, cause), options))
+        });
+        self.apply_and_show(&steps, observer);
+    }
+
+    /// Tells a leader to do something.
+    pub fn command_leader(
+        &mut self,
+        ordinal: u16,
+        command: LeaderNodeCommand,
+        observer: &mut dyn StepObserver<S>,
+    ) {
+        if let Some(step) = self.kernel.step_leader(ordinal, command, "do as told") {
+            self.apply_effects(&step);
+            observer.on_step(self, &step);
+            self.report_hops(observer);
+        }
+    }
+
+    /// Takes an event of the group's datagrams off the queue.
+    fn take_datagram(&mut self, observer: &mut dyn StepObserver<S>) {
+        let Some((node, queued)) = self.kernel.timeline.pop_event() else { return };
+        let asks = self.features.datagrams.take_event(&mut self.kernel, node, queued);
+        // §20.8: there may be a newer epoch: the member asks its leader.
+        if let NodeId::Edge(edge) = node
+            && asks
+            && let Some(step) = self.kernel.submit_to_edge(edge, EdgeCommand::CatchUp, "catch up")
+        {
+            self.apply_effects(&step);
+            observer.on_step(self, &step);
+        }
+        self.report_hops(observer);
+    }
+
+    /// Takes an event of the repetitions off the queue.
+    fn take_repeat(&mut self, observer: &mut dyn StepObserver<S>) {
+        let Some((node, queued)) = self.kernel.timeline.pop_event() else { return };
+        if let (NodeId::Edge(edge), WorldEvent::Repeat { message }) = (node, queued.event.event) {
+            self.kernel.on_wire(|wire, context| wire.serve_repeat(context, message, edge, queued.at));
+        }
+        self.report_hops(observer);
+    }
+
+    /// Applies the effects of steps one after the other, and tells an observer of each.
+    fn apply_and_show(&mut self, steps: &[Step], observer: &mut dyn StepObserver<S>) {
+        for step in steps {
+            self.apply_effects(step);
+            self.show(step, observer);
+        }
+        self.report_hops(observer);
+    }
+
+    /// Applies the effects of a step: the trace, the next wake-up, and what was sent.
+    fn apply_effects(&mut self, step: &Step) {
+        self.kernel.note_step(step);
+        for effect in &step.effects {
+            match effect {
+                Effect::Sent { to, payload } => self.route(step, *to, payload),
+                effect => self.kernel.apply_effect(step.node, effect),
+            }
+        }
+        self.kernel.pass_on(step);
+        self.kernel.plan_wake(step.node);
+        for feature in self.features.all() {
+            feature.on_step(&mut self.kernel, step);
+        }
+        self.tell_stopped();
+    }
+
+    fn route(&mut self, step: &Step, to: Destination, payload: &Arc<[u8]>) {
+        let (kernel, adversary) = (&mut self.kernel, &mut self.features.adversary);
+        adversary.overhear(kernel, step.node, to, payload);
+        if kernel.setup.sabotage == Sabotage::KeepProofs && is_proof(kernel, payload) {
+            return;
+        }
+        let at = u64::try_from(step.at.as_nanos()).unwrap_or(NEVER);
+        match to {
+            Destination::Peer(peer) => {
+                let (node, connection) = kernel.behind(peer);
+                if kernel.connection(step.node, node) == Some(connection)
+                    && !adversary.takes_challenge(kernel, node, payload)
+                {
+                    kernel.transmit(at, step.node, node, payload);
                 }
             }
-            steps
-        };
-        if edges.len() < PARALLEL_FROM {
-            steps.extend(serve_hubs());
-            edges.iter_mut().for_each(work_edge);
-        } else {
-            let (of_hubs, ()) = rayon::join(serve_hubs, || edges.par_iter_mut().for_each(work_edge));
-            steps.extend(of_hubs);
-        }
-        let mut of_edges = Vec::new();
-        for (number, sim_node, _, of_edge) in edges {
-            if let Some(place) = self.edges.get_mut(number as usize) {
-                *place = Some(sim_node);
-            }
-            of_edges.push((number, of_edge));
-        }
-        if any_edge {
-            of_edges = self.share(of_edges);
-        }
-        steps.extend(of_edges.into_iter().flat_map(|(_, of_edge)| of_edge));
-        steps
-    }
-}
-
-/// Sorted events as one agenda per node.
-fn schedules_by_node(events: Vec<QueuedEvent>) -> Vec<(u32, NodeSchedule)> {
-    let mut schedules: Vec<(u32, NodeSchedule)> = Vec::new();
-    for queued in events {
-        match schedules.last_mut() {
-            Some((node, schedule)) if *node == queued.event.node => {
-                schedule.push((queued.at, queued.event.event));
-            }
-            _ => schedules.push((queued.event.node, vec![(queued.at, queued.event.event)])),
+            Destination::Group => kernel.spread(at, step.node, payload),
         }
     }
-    schedules
-}
 
-/// Executes a schedule, and every deadline that comes before `until`.
-fn run_schedule<M: Machine>(
-    sim_node: &mut SimNode<M>,
-    node: NodeId,
-    schedule: NodeSchedule,
-    until: u64,
-    options: StepOptions,
-    steps: &mut Vec<Step>,
-) where
-    M::Record: Record,
-    NodeEvent: From<M::Event>,
-{
-    let mut schedule = schedule.into_iter().filter(|(_, due)| *due != WorldEvent::Wake).peekable();
-    loop {
-        let next = schedule.peek().map_or(until, |(at, _)| *at);
-        let (at, cue) = if sim_node.alive() && sim_node.deadline < until && sim_node.deadline <= next {
-            (sim_node.deadline, Some((Stimulus::Deadline, Cause::Deadline)))
-        } else {
-            let Some((at, due)) = schedule.next() else { return };
-            (at, stimulus(options.nodes, due))
-        };
-        if let Some(cue) = cue.filter(|_| sim_node.alive()) {
-            steps.push(take_step(sim_node, node, at, cue, options));
+    /// Tells the features of nodes that were switched off.
+    pub(super) fn tell_stopped(&mut self) {
+        for node in std::mem::take(&mut self.kernel.stopped) {
+            for feature in self.features.all() {
+                feature.on_stop(node);
+            }
+        }
+    }
+
+    /// Tells an observer of a step, unless that is another rank's observer's.
+    fn show(&self, step: &Step, observer: &mut dyn StepObserver<S>) {
+        if step.account.is_none() {
+            observer.on_step(self, step);
+        }
+    }
+
+    /// Tells an observer of the hops, and of the stations' datagrams, since it was last told of some.
+    fn report_hops(&mut self, observer: &mut dyn StepObserver<S>) {
+        for hop in self.kernel.wire.hops.iter_mut().flat_map(|hops| hops.drain(..)) {
+            observer.on_hop(&hop);
+        }
+        for event in self.features.datagrams.events() {
+            observer.on_datagram(self, &event);
         }
     }
 }

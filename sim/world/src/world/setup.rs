@@ -1,25 +1,39 @@
 //! Builds a world from a setup, or from the disks of another world.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{StrategyKind, Suite};
 use quiver_group::LeaderRecord;
+use quiver_group::edge::EdgeTiming;
+use quiver_group::leader::LeaderTiming;
 use quiver_kem::KemSetting;
-use quiver_machine::Snapshot;
+use quiver_machine::{Either, Snapshot};
 use quiver_quorum::QuorumSuite;
-use quiver_testbed::Keep;
+use quiver_testbed::{Keep, SimNode, Traffic};
 use sha2::{Digest, Sha256};
 
-use super::*;
+use super::World;
+use super::feature::Features;
+use super::headers::Headers;
+use super::kernel::WorldKernel;
+use super::links::Links;
+use super::nodes::{SimNodes, Split, StepOptions};
+use super::timeline::Timeline;
+use super::wire::Wire;
 use crate::admission::Rules;
+use crate::air::Air;
 use crate::kgc_node::KgcNodeRecord;
 use crate::mavlink::stations::MAX_STATIONS;
+use crate::node_id::NodeIndex;
 use crate::ranks::Ranks;
+use crate::relays::RelayGossip;
 use crate::rng_stream::{self, RngStream};
-use crate::{AirSetup, LinkFaults, MavlinkSetup, TwoHops};
+use crate::step::Sabotage;
+use crate::two_hops::TwoHopsState;
+use crate::{AirSetup, Fleet, LinkFaults, MavlinkSetup, NodeId, SimNetwork, TwoHops};
 
 /// The most edges: the most of a group, twice.
 const MAX_EDGES: u32 = 1 << 21;
@@ -133,10 +147,10 @@ impl Default for Setup {
 /// Durable state of all nodes.
 #[derive(Clone, Debug)]
 pub struct Disks<S: Suite> {
-    pub(super) fleet: Arc<Fleet<S>>,
-    pub(super) kgcs: Vec<Vec<KgcNodeRecord>>,
-    pub(super) leaders: Vec<Vec<Either<LeaderRecord, Infallible>>>,
-    pub(super) edges: Vec<Vec<Snapshot>>,
+    fleet: Arc<Fleet<S>>,
+    kgcs: Vec<Vec<KgcNodeRecord>>,
+    leaders: Vec<Vec<Either<LeaderRecord, Infallible>>>,
+    edges: Vec<Vec<Snapshot>>,
 }
 
 /// Reason why a world cannot be.
@@ -194,19 +208,20 @@ impl<S: Suite> World<S> {
     /// As [`new`](Self::new), and if the disks are of a world with other nodes.
     pub fn from_disks(setup: Setup, disks: &Disks<S>) -> Result<Self, WorldError> {
         let mut world = Self::with_fleet(setup, Arc::clone(&disks.fleet))?;
-        let others = disks.kgcs.len() != world.kgcs.len()
-            || disks.leaders.len() != world.leaders.len()
-            || disks.edges.len() != world.edges.len();
+        let nodes = &mut world.kernel.nodes;
+        let others = disks.kgcs.len() != nodes.kgcs.len()
+            || disks.leaders.len() != nodes.leaders.len()
+            || disks.edges.len() != nodes.edges.len();
         if others {
             return Err(WorldError::OtherDisks);
         }
-        for (kgc, records) in world.kgcs.iter_mut().zip(&disks.kgcs) {
+        for (kgc, records) in nodes.kgcs.iter_mut().zip(&disks.kgcs) {
             kgc.disk.records.clone_from(records);
         }
-        for (leader, records) in world.leaders.iter_mut().zip(&disks.leaders) {
+        for (leader, records) in nodes.leaders.iter_mut().zip(&disks.leaders) {
             leader.disk.records.clone_from(records);
         }
-        for (edge, records) in world.edges.iter_mut().zip(&disks.edges) {
+        for (edge, records) in nodes.edges.iter_mut().zip(&disks.edges) {
             if let Some(edge) = edge {
                 edge.disk.records.clone_from(records);
             }
@@ -252,77 +267,73 @@ impl<S: Suite> World<S> {
         let edge = |number| Some(Box::new(SimNode::new(state, Vec::new(), rng(NodeId::Edge(number)))));
         let kgc = |node| SimNode::new(log, Vec::new(), rng(node));
         let relay = |node| SimNode::new(Keep::Nothing, Vec::new(), rng(node));
-        let nodes = NodeIndex { kgcs: setup.kgcs, leaders: setup.leaders, relays: setup.relays };
+        let index = NodeIndex { kgcs: setup.kgcs, leaders: setup.leaders, relays: setup.relays };
         let edges = u32::try_from(edges).unwrap_or(MAX_EDGES);
-        let mut world = Self {
-            nodes,
-            now: 0,
-            queue: WorldEventQueue::default(),
-            scheduled: Vec::new(),
-            network: SimNetwork::new(rng_stream::generator(setup.seed, RngStream::Network), setup.faults),
-            links: Links::new(nodes, edges),
-            kgcs: nodes.kgcs().map(kgc).collect(),
+        let split =
+            setup.ranks.clone().filter(|ranks| ranks.count() > 1 && setup.mavlink.is_none()).map(|ranks| {
+                // Those that race for one token stay together.
+                let owner = |edge| match fleet.owner(NodeId::Edge(edge)) {
+                    NodeId::Edge(owner) => owner,
+                    _ => edge,
+                };
+                Split::new(ranks, edges, owner)
+            });
+        let nodes = SimNodes {
+            index,
+            options: StepOptions::new(&setup, index),
+            kgcs: index.kgcs().map(kgc).collect(),
             leaders: (0..setup.leaders).map(leader).collect(),
-            relays: nodes.relays().map(relay).collect(),
+            relays: index.relays().map(relay).collect(),
             edges: (0..edges).map(edge).collect(),
             headers: Headers::default(),
-            recorded: VecDeque::new(),
-            hops: Vec::new(),
-            adversary: Adversary::default(),
-            hostile: BTreeSet::new(),
-            gossip: VecDeque::new(),
-            lying: BTreeSet::new(),
-            approved: BTreeSet::new(),
-            anonymous: BTreeMap::new(),
+            split: split.unwrap_or_default(),
+        };
+        let air = |air| Air::new(air, edges, rng_stream::generator(setup.seed, RngStream::Air));
+        let field = |two_hops| {
+            let rng = rng_stream::generator(setup.seed, RngStream::Field);
+            Box::new(TwoHopsState::new(two_hops, edges, rng))
+        };
+        let wire = Wire {
+            index,
+            links: Links::new(index, edges),
+            network: SimNetwork::new(rng_stream::generator(setup.seed, RngStream::Network), setup.faults),
+            air: setup.air.clone().map(air),
+            field: setup.two_hops.filter(|_| setup.air.is_some()).map(field),
+            gossip: RelayGossip::default(),
+            nameless: BTreeMap::new(),
+            connects_at_once: setup.parallel,
+            hops: setup.hops.then(Vec::new),
+            datagrams: Traffic::default(),
+        };
+        let features = Features::new(&setup, &fleet);
+        let kernel = WorldKernel {
+            timeline: Timeline::new(index),
+            nodes,
+            wire,
             returns: BTreeMap::new(),
-            air: setup
-                .air
-                .clone()
-                .map(|air| Air::new(air, edges, rng_stream::generator(setup.seed, RngStream::Air))),
-            field: setup.two_hops.filter(|_| setup.air.is_some()).map(|two_hops| {
-                let rng = rng_stream::generator(setup.seed, RngStream::Field);
-                Box::new(TwoHopsState::new(two_hops, edges, rng))
-            }),
-            stations: setup.mavlink.clone().map(|mavlink| Box::new(stations(mavlink, &setup, &fleet))),
-            split: setup.ranks.clone().filter(|ranks| ranks.count() > 1 && setup.mavlink.is_none()).map(
-                |ranks| {
-                    // Those that race for one token stay together.
-                    let owner = |edge| match fleet.owner(NodeId::Edge(edge)) {
-                        NodeId::Edge(owner) => owner,
-                        _ => edge,
-                    };
-                    Box::new(Split::new(ranks, edges, owner))
-                },
-            ),
+            stopped: Vec::new(),
             trace: setup.traced.then(Sha256::new),
             steps: 0,
             leader_cpu: Duration::ZERO,
             fleet,
             setup,
         };
-        if world.fleet.checkpoint().is_some() {
-            world.plan(Duration::ZERO, ScheduledAction::Period);
+        let mut world = Self { kernel, features };
+        for feature in world.features.all() {
+            feature.begin(&mut world.kernel);
         }
         Ok(world)
     }
 
     /// Durable state of all nodes so far.
     pub fn disks(&self) -> Disks<S> {
-        let edges = self.edges.iter().map(|edge| edge.as_ref().map(|edge| edge.disk.records.clone()));
+        let nodes = &self.kernel.nodes;
+        let edges = nodes.edges.iter().map(|edge| edge.as_ref().map(|edge| edge.disk.records.clone()));
         Disks {
-            fleet: Arc::clone(&self.fleet),
-            kgcs: self.kgcs.iter().map(|kgc| kgc.disk.records.clone()).collect(),
-            leaders: self.leaders.iter().map(|leader| leader.disk.records.clone()).collect(),
+            fleet: self.kernel.shared_fleet(),
+            kgcs: nodes.kgcs.iter().map(|kgc| kgc.disk.records.clone()).collect(),
+            leaders: nodes.leaders.iter().map(|leader| leader.disk.records.clone()).collect(),
             edges: edges.map(Option::unwrap_or_default).collect(),
         }
     }
-}
-
-/// The stations of a world.
-fn stations<S: Suite>(mavlink: MavlinkSetup, setup: &Setup, fleet: &Fleet<S>) -> Stations<S> {
-    let (edges, leaders) = (setup.members + setup.strangers, setup.leaders);
-    let profile = setup.air.as_ref().map(|air| &air.profile);
-    let config = mavlink.config(profile, edges + u32::from(leaders));
-    let rng = rng_stream::generator(setup.seed, RngStream::Datagrams);
-    Stations::new(mavlink, config, fleet.deployment().clone(), (edges, leaders), rng)
 }

@@ -17,8 +17,9 @@ use quiver_testbed::HeaderReader;
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
-use super::{World, issued};
+use super::{Adversary, issued};
 use crate::rng_stream::{self, RngStream, below};
+use crate::world::WorldKernel;
 use crate::{Forgery, NodeId};
 
 /// Number of forged messages that are known as such at a time.
@@ -28,100 +29,112 @@ const RECENT: usize = 256;
 /// Number of questions to leaders at once.
 pub(crate) const QUESTIONS: u32 = 16;
 
-impl<S: Suite> World<S> {
+impl Adversary {
     /// Returns true if this message is forged.
     pub(crate) fn is_forged(&self, payload: &Arc<[u8]>) -> bool {
-        self.adversary.forged.iter().any(|forged| Arc::ptr_eq(forged, payload))
+        self.forged.iter().any(|forged| Arc::ptr_eq(forged, payload))
     }
 
     /// Sends forged messages.
-    pub(in crate::world) fn forge(&mut self, by: u32, what: Forgery, pick: u64) {
-        let mut rng = rng_stream::generator(self.setup.seed ^ pick, RngStream::Adversary);
+    pub(super) fn forge<S: Suite>(&mut self, kernel: &mut WorldKernel<S>, by: u32, what: Forgery, pick: u64) {
+        let mut rng = rng_stream::generator(kernel.setup().seed ^ pick, RngStream::Adversary);
         match what {
             Forgery::RevocationQuery => {
-                self.publish(
-                    by,
-                    self.encoded(&Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 })),
-                );
+                let bytes =
+                    encoded(kernel, &Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
+                self.publish(kernel, by, bytes);
                 for _ in 0..QUESTIONS {
-                    self.ask_leaders(
-                        by,
-                        self.encoded(&Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 })),
-                    );
+                    let bytes =
+                        encoded(kernel, &Message::RevocationQuery(RevocationQuery { number: 0, max_len: 0 }));
+                    self.ask_leaders(kernel, by, bytes);
                 }
             }
             Forgery::KnownHeader => {
-                let header = self.recorded_header(&mut rng, |_| true);
-                self.publish_header(by, header, None);
+                let header = self.recorded_header(kernel, &mut rng, |_| true);
+                self.publish_header(kernel, by, header, None);
             }
             Forgery::Entry => {
-                let header =
-                    self.recorded_header(&mut rng, |header| header.core.kind == quiver_ainq::EpochKind::Open);
-                let slot = u32::try_from(below(&mut rng, u64::from(self.edge_count()))).unwrap_or(0);
+                let header = self.recorded_header(kernel, &mut rng, |header| {
+                    header.core.kind == quiver_ainq::EpochKind::Open
+                });
+                let slot = u32::try_from(below(&mut rng, u64::from(kernel.edge_count()))).unwrap_or(0);
                 let q = Some(below(&mut rng, 3));
-                self.publish_header(by, header, Some(EpochPart::Entry(Entry { slot, q, wrap: [0; 32] })));
+                self.publish_header(
+                    kernel,
+                    by,
+                    header,
+                    Some(EpochPart::Entry(Entry { slot, q, wrap: [0; 32] })),
+                );
             }
             Forgery::Altered => {
                 if let Some(bytes) = self.altered(&mut rng) {
-                    self.publish(by, bytes);
+                    self.publish(kernel, by, bytes);
                 }
             }
             Forgery::SignedMessage => {
-                if let Some(message) = self.signed_message(&mut rng) {
-                    self.publish(by, self.encoded(&Message::GroupMessage(message)));
+                if let Some(message) = signed_message(kernel, &mut rng) {
+                    let bytes = encoded(kernel, &Message::GroupMessage(message));
+                    self.publish(kernel, by, bytes);
                 }
             }
-            Forgery::JoinRequest => self.forge_join(by, &mut rng),
+            Forgery::JoinRequest => self.forge_join(kernel, by, &mut rng),
             Forgery::CatchUps => {
                 for slot in 0..QUESTIONS {
-                    let request = self.catch_up_request(slot, &mut rng);
-                    self.ask_leaders(by, self.encoded(&Message::CatchUpRequest(request)));
+                    let request = catch_up_request(kernel, slot, &mut rng);
+                    let bytes = encoded(kernel, &Message::CatchUpRequest(request));
+                    self.ask_leaders(kernel, by, bytes);
                 }
             }
         }
-    }
-
-    fn encoded(&self, message: &Message<S>) -> Vec<u8> {
-        message.encode(self.fleet.deployment())
     }
 
     /// Notes who did not say it.
     fn forged(&mut self, bytes: Vec<u8>) -> Arc<[u8]> {
         let payload: Arc<[u8]> = bytes.into();
-        if self.adversary.forged.len() == KEPT {
-            self.adversary.forged.pop_front();
+        if self.forged.len() == KEPT {
+            self.forged.pop_front();
         }
-        self.adversary.forged.push_back(Arc::clone(&payload));
+        self.forged.push_back(Arc::clone(&payload));
         payload
     }
 
-    fn publish(&mut self, by: u32, bytes: Vec<u8>) {
+    fn publish<S: Suite>(&mut self, kernel: &mut WorldKernel<S>, by: u32, bytes: Vec<u8>) {
         let payload = self.forged(bytes);
-        self.spread(self.now, NodeId::Edge(by), &payload);
+        let now = kernel.timeline.now();
+        kernel.spread(now, NodeId::Edge(by), &payload);
     }
 
-    fn ask_leaders(&mut self, by: u32, bytes: Vec<u8>) {
+    fn ask_leaders<S: Suite>(&mut self, kernel: &mut WorldKernel<S>, by: u32, bytes: Vec<u8>) {
         let payload = self.forged(bytes);
-        for leader in self.nodes.leaders().chain(self.nodes.relays()) {
-            if self.links.connection(NodeId::Edge(by), leader).is_some() {
-                self.transmit(self.now, NodeId::Edge(by), leader, &payload, false);
+        let (index, now) = (kernel.index(), kernel.timeline.now());
+        for leader in index.leaders().chain(index.relays()) {
+            if kernel.connection(NodeId::Edge(by), leader).is_some() {
+                kernel.transmit(now, NodeId::Edge(by), leader, &payload);
             }
         }
     }
 
-    fn publish_header(&mut self, by: u32, header: Option<Header<S>>, part: Option<EpochPart>) {
+    fn publish_header<S: Suite>(
+        &mut self,
+        kernel: &mut WorldKernel<S>,
+        by: u32,
+        header: Option<Header<S>>,
+        part: Option<EpochPart>,
+    ) {
         if let Some(header) = header {
-            self.publish(by, self.encoded(&Message::Rekey(Rekey::new(header, part))));
+            let bytes = encoded(kernel, &Message::Rekey(Rekey::new(header, part)));
+            self.publish(kernel, by, bytes);
         }
     }
 
     /// A header that leaders sent: most often the newest, else one before it.
-    fn recorded_header(
+    fn recorded_header<S: Suite>(
         &self,
+        kernel: &WorldKernel<S>,
         rng: &mut ChaCha8Rng,
         wanted: impl Fn(&Header<S>) -> bool,
     ) -> Option<Header<S>> {
-        let deployment = self.fleet.deployment();
+        let deployment = kernel.fleet().deployment();
         let skipped = if rng.next_u32().is_multiple_of(4) { below(rng, 64) } else { 0 };
         let heard = self.recorded.iter().skip(self.recorded.len().saturating_sub(RECENT));
         let heard = heard.filter(|(from, _, _)| matches!(from, NodeId::Leader(_) | NodeId::Relay(_)));
@@ -159,115 +172,131 @@ impl<S: Suite> World<S> {
         Some(bytes)
     }
 
-    /// A drone that was enrolled elsewhere, for signatures that are well-formed.
-    fn nobody(&self, rng: &mut ChaCha8Rng) -> Option<DroneKeypair<S>> {
-        let deployment = self.fleet.deployment();
-        issued(deployment, "nobody", Role::Edge, rng, |identity: &Identity, value, rng| {
-            self.fleet.master_key().issue(deployment, identity, value, rng)
-        })
-    }
-
-    /// A member whose name is used.
-    fn victim(&self, rng: &mut ChaCha8Rng) -> Option<DronePublicKey<S>> {
-        let enrolled = |edge| Some((edge, self.edge(edge)?.keypair()?.public().clone()));
-        let mut victims: Vec<(u32, DronePublicKey<S>)> = self.collect(
-            (0..self.edge_count()).filter_map(enrolled).collect(),
-            |writer, (edge, public)| {
-                writer.u32(*edge).bytes(&public.encode());
-            },
-            |reader| Some((reader.u32()?, DronePublicKey::decode(reader.bytes()?).ok()?)),
-        );
-        victims.sort_by_key(|(edge, _)| *edge);
-        let place = usize::try_from(below(rng, victims.len() as u64)).ok()?;
-        victims.get(place).map(|(_, public)| public.clone())
-    }
-
-    fn signed_message(&self, rng: &mut ChaCha8Rng) -> Option<GroupMessage> {
-        let epochs = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
-        let mut frame = SealedMessage {
-            slot: u32::try_from(below(rng, u64::from(self.edge_count()))).ok()?,
-            boot_no: u32::MAX,
-            salt: Default::default(),
-            hedge: Default::default(),
-            counter: 0,
-            ciphertext: vec![0; 40],
-        };
-        rng.fill_bytes(&mut frame.salt);
-        rng.fill_bytes(&mut frame.ciphertext);
-        let signature =
-            self.nobody(rng)?.sign(self.fleet.deployment(), Label::Command, &frame.ciphertext, rng);
-        let source = Some(Source { drone: self.victim(rng)?.encode(), signature: signature.encode() });
-        let channel = Name::new("talk").ok()?;
-        let (group, epoch) = (self.fleet.group().clone(), epochs.max()?);
-        Some(GroupMessage { group, epoch, channel, frame, source })
-    }
-
-    fn catch_up_request(&self, slot: u32, rng: &mut ChaCha8Rng) -> CatchUpRequest {
-        let (mut number, mut held, mut tag) = ([0; 16], [0; 32], [0; 32]);
-        rng.fill_bytes(&mut number);
-        rng.fill_bytes(&mut held);
-        rng.fill_bytes(&mut tag);
-        CatchUpRequest { group: self.fleet.group().clone(), slot, number, held, tag }
-    }
-
     /// Asks for a challenge in a member's name.
-    fn forge_join(&mut self, by: u32, rng: &mut ChaCha8Rng) {
-        let Some(victim) = self.victim(rng) else { return };
+    fn forge_join<S: Suite>(&mut self, kernel: &mut WorldKernel<S>, by: u32, rng: &mut ChaCha8Rng) {
+        let Some(victim) = victim(kernel, rng) else { return };
         let mut nonce = [0; 16];
         rng.fill_bytes(&mut nonce);
         let drone = victim.encode();
-        self.adversary.joining.insert(nonce, drone.clone());
-        let hello = JoinHello { group: self.fleet.group().clone(), drone, nonce, kem: self.setup.kem.set() };
-        self.ask_leaders(by, self.encoded(&Message::JoinHello(hello)));
+        self.joining.insert(nonce, drone.clone());
+        let (group, kem) = (kernel.fleet().group().clone(), kernel.setup().kem.set());
+        let bytes = encoded(kernel, &Message::JoinHello(JoinHello { group, drone, nonce, kem }));
+        self.ask_leaders(kernel, by, bytes);
     }
 
     /// Returns true if a message is the challenge for a forged join; if so, sends the join.
-    pub(in crate::world) fn is_for_forger(&mut self, to: NodeId, payload: &[u8]) -> bool {
+    pub(in crate::world) fn takes_challenge<S: Suite>(
+        &mut self,
+        kernel: &mut WorldKernel<S>,
+        to: NodeId,
+        payload: &[u8],
+    ) -> bool {
         let NodeId::Edge(by) = to else { return false };
-        if self.adversary.joining.is_empty() {
+        if self.joining.is_empty() {
             return false;
         }
-        let Ok(Message::JoinChallenge(challenge)) = Message::<S>::decode(self.fleet.deployment(), payload)
+        let Ok(Message::JoinChallenge(challenge)) =
+            Message::<S>::decode(kernel.fleet().deployment(), payload)
         else {
             return false;
         };
-        let Some(drone) = self.adversary.joining.get(&challenge.nonce).cloned() else { return false };
-        if let Some(request) = self.forged_request(&challenge, drone) {
-            self.ask_leaders(by, self.encoded(&Message::JoinRequest(request)));
+        let Some(drone) = self.joining.get(&challenge.nonce).cloned() else { return false };
+        if let Some(request) = forged_request(kernel, &challenge, drone) {
+            let bytes = encoded(kernel, &Message::JoinRequest(request));
+            self.ask_leaders(kernel, by, bytes);
         }
         true
     }
+}
 
-    fn forged_request(&self, challenge: &JoinChallenge<S>, drone: Vec<u8>) -> Option<JoinRequest> {
-        let seed = u64::from_be_bytes(*challenge.nonce.first_chunk()?);
-        let mut rng = rng_stream::generator(self.setup.seed ^ seed, RngStream::Adversary);
-        let (nobody, point) = (self.nobody(&mut rng)?, SecretValue::<S>::generate(&mut rng));
-        // Signed by nobody, so that it costs no encapsulation.
-        let kem = challenge.kem.map(|term| {
-            let mut key = vec![0; term.set().key_len()];
-            rng.fill_bytes(&mut key);
-            let set = term.set();
-            if seed & 1 == 0 { KemOffer::Key { set, key } } else { KemOffer::Ahead { set, key } }
-        });
-        let mut sign =
-            |label| nobody.sign(self.fleet.deployment(), label, &challenge.nonce, &mut rng).encode();
-        let (spare_signature, signature) = (sign(Label::Spare), sign(Label::Join));
-        Some(JoinRequest {
-            group: self.fleet.group().clone(),
-            drone,
-            nonce: challenge.nonce,
-            challenge: challenge.challenge,
-            ephemeral: point.public().as_bytes().to_vec(),
-            spare_q: 1,
-            spare_point: point.public().as_bytes().to_vec(),
-            spare_signature,
-            signature,
-            kem,
-        })
-    }
+fn encoded<S: Suite>(kernel: &WorldKernel<S>, message: &Message<S>) -> Vec<u8> {
+    message.encode(kernel.fleet().deployment())
+}
 
-    /// Returns true if a message is proof against a leader.
-    pub(in crate::world) fn is_proof(&self, payload: &[u8]) -> bool {
-        matches!(Message::<S>::decode(self.fleet.deployment(), payload), Ok(Message::EquivocationProof(_)))
-    }
+/// A drone that was enrolled elsewhere, for signatures that are well-formed.
+fn nobody<S: Suite>(kernel: &WorldKernel<S>, rng: &mut ChaCha8Rng) -> Option<DroneKeypair<S>> {
+    let deployment = kernel.fleet().deployment();
+    issued(deployment, "nobody", Role::Edge, rng, |identity: &Identity, value, rng| {
+        kernel.fleet().master_key().issue(deployment, identity, value, rng)
+    })
+}
+
+/// A member whose name is used.
+fn victim<S: Suite>(kernel: &WorldKernel<S>, rng: &mut ChaCha8Rng) -> Option<DronePublicKey<S>> {
+    let enrolled = |edge| Some((edge, kernel.edge(edge)?.keypair()?.public().clone()));
+    let mut victims: Vec<(u32, DronePublicKey<S>)> = kernel.collect(
+        (0..kernel.edge_count()).filter_map(enrolled).collect(),
+        |writer, (edge, public)| {
+            writer.u32(*edge).bytes(&public.encode());
+        },
+        |reader| Some((reader.u32()?, DronePublicKey::decode(reader.bytes()?).ok()?)),
+    );
+    victims.sort_by_key(|(edge, _)| *edge);
+    let place = usize::try_from(below(rng, victims.len() as u64)).ok()?;
+    victims.get(place).map(|(_, public)| public.clone())
+}
+
+fn signed_message<S: Suite>(kernel: &WorldKernel<S>, rng: &mut ChaCha8Rng) -> Option<GroupMessage> {
+    let epochs = (0..kernel.leader_count()).filter_map(|ordinal| kernel.leader(ordinal)?.status().epoch);
+    let mut frame = SealedMessage {
+        slot: u32::try_from(below(rng, u64::from(kernel.edge_count()))).ok()?,
+        boot_no: u32::MAX,
+        salt: Default::default(),
+        hedge: Default::default(),
+        counter: 0,
+        ciphertext: vec![0; 40],
+    };
+    rng.fill_bytes(&mut frame.salt);
+    rng.fill_bytes(&mut frame.ciphertext);
+    let signature =
+        nobody(kernel, rng)?.sign(kernel.fleet().deployment(), Label::Command, &frame.ciphertext, rng);
+    let source = Some(Source { drone: victim(kernel, rng)?.encode(), signature: signature.encode() });
+    let channel = Name::new("talk").ok()?;
+    let (group, epoch) = (kernel.fleet().group().clone(), epochs.max()?);
+    Some(GroupMessage { group, epoch, channel, frame, source })
+}
+
+fn catch_up_request<S: Suite>(kernel: &WorldKernel<S>, slot: u32, rng: &mut ChaCha8Rng) -> CatchUpRequest {
+    let (mut number, mut held, mut tag) = ([0; 16], [0; 32], [0; 32]);
+    rng.fill_bytes(&mut number);
+    rng.fill_bytes(&mut held);
+    rng.fill_bytes(&mut tag);
+    CatchUpRequest { group: kernel.fleet().group().clone(), slot, number, held, tag }
+}
+
+fn forged_request<S: Suite>(
+    kernel: &WorldKernel<S>,
+    challenge: &JoinChallenge<S>,
+    drone: Vec<u8>,
+) -> Option<JoinRequest> {
+    let seed = u64::from_be_bytes(*challenge.nonce.first_chunk()?);
+    let mut rng = rng_stream::generator(kernel.setup().seed ^ seed, RngStream::Adversary);
+    let (nobody, point) = (nobody(kernel, &mut rng)?, SecretValue::<S>::generate(&mut rng));
+    // Signed by nobody, so that it costs no encapsulation.
+    let kem = challenge.kem.map(|term| {
+        let mut key = vec![0; term.set().key_len()];
+        rng.fill_bytes(&mut key);
+        let set = term.set();
+        if seed & 1 == 0 { KemOffer::Key { set, key } } else { KemOffer::Ahead { set, key } }
+    });
+    let mut sign =
+        |label| nobody.sign(kernel.fleet().deployment(), label, &challenge.nonce, &mut rng).encode();
+    let (spare_signature, signature) = (sign(Label::Spare), sign(Label::Join));
+    Some(JoinRequest {
+        group: kernel.fleet().group().clone(),
+        drone,
+        nonce: challenge.nonce,
+        challenge: challenge.challenge,
+        ephemeral: point.public().as_bytes().to_vec(),
+        spare_q: 1,
+        spare_point: point.public().as_bytes().to_vec(),
+        spare_signature,
+        signature,
+        kem,
+    })
+}
+
+/// Returns true if a message is proof against a leader.
+pub(in crate::world) fn is_proof<S: Suite>(kernel: &WorldKernel<S>, payload: &[u8]) -> bool {
+    matches!(Message::<S>::decode(kernel.fleet().deployment(), payload), Ok(Message::EquivocationProof(_)))
 }

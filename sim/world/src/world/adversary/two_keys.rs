@@ -16,16 +16,16 @@ use quiver_message::RekeyTemplate;
 use quiver_testbed::nanos;
 use rand_chacha::ChaCha8Rng;
 
-use super::{Spares, World};
+use super::{Adversary, Spares, opened};
 use crate::EPOCH_START;
 use crate::NodeId;
 use crate::event_queue::WorldEvent;
 use crate::ranks::wire::RankWriter;
 use crate::rng_stream::{self, RngStream};
-use crate::world::ScheduledAction;
+use crate::world::{ScheduledAction, WorldKernel};
 
 /// The id of the token that all keys of the leader were issued for.
-const SERIAL: [u8; 16] = [0x2d; 16];
+pub(crate) const SERIAL: [u8; 16] = [0x2d; 16];
 /// Time after the end of all faults at which all nodes receive both headers once more.
 const AGAIN: Duration = Duration::from_secs(2);
 
@@ -50,34 +50,34 @@ struct EdgeMembership<S: Suite> {
     point: Element<S>,
 }
 
-impl<S: Suite> World<S> {
+impl Adversary {
     /// The epoch, if the leader with two keys signed it.
     pub(crate) fn doubled(&self, epoch: Epoch) -> Option<&Doubled> {
-        self.adversary.doubled.get(&epoch)
-    }
-
-    /// The id of the token of the leader with two keys.
-    pub(crate) const fn doubled_serial() -> [u8; 16] {
-        SERIAL
+        self.doubled.get(&epoch)
     }
 
     /// Epoch and digest of the header in a message, if it is one of the leader with two keys.
-    #[doc(hidden)]
-    pub fn doubled_header(&self, payload: &Arc<[u8]>) -> Option<(Epoch, [u8; 32])> {
+    pub(crate) fn doubled_header(&self, payload: &Arc<[u8]>) -> Option<(Epoch, [u8; 32])> {
         let carries = |(epoch, doubled): (&Epoch, &Doubled)| {
             let same = |sent: &Vec<Arc<[u8]>>| sent.iter().any(|known| Arc::ptr_eq(known, payload));
             let which = doubled.sent.iter().position(same)?;
             Some((*epoch, *doubled.digests.get(which)?))
         };
-        self.adversary.doubled.iter().find_map(carries)
+        self.doubled.iter().find_map(carries)
     }
 
     /// Opens a term under both keys.
-    pub(in crate::world) fn double_term(&mut self, rounds: u32, split: u64, crossing: Duration) {
-        let edges = (0..self.edge_count()).filter_map(|edge| self.edge(edge)?.status().epoch);
-        let leaders = (0..self.nodes.leaders).filter_map(|ordinal| self.leader(ordinal)?.status().epoch);
+    pub(super) fn double_term<S: Suite>(
+        &mut self,
+        kernel: &mut WorldKernel<S>,
+        rounds: u32,
+        split: u64,
+        crossing: Duration,
+    ) {
+        let edges = (0..kernel.edge_count()).filter_map(|edge| kernel.edge(edge)?.status().epoch);
+        let leaders = (0..kernel.leader_count()).filter_map(|ordinal| kernel.leader(ordinal)?.status().epoch);
         let own: Vec<Epoch> = edges.chain(leaders).max().into_iter().collect();
-        let newest = self.collect(
+        let newest = kernel.collect(
             own,
             |writer, epoch| {
                 writer.u64(epoch.term).u64(epoch.counter);
@@ -85,16 +85,16 @@ impl<S: Suite> World<S> {
             |reader| Some(Epoch { term: reader.u64()?, counter: reader.u64()? }),
         );
         let newest = newest.into_iter().max().map_or(0, |epoch| epoch.round());
-        let ordinal = self.nodes.leaders;
+        let ordinal = kernel.leader_count();
         let term = Epoch::term_of(newest.saturating_add(u64::from(rounds.max(1))), ordinal);
-        let mut rng = rng_stream::generator(self.setup.seed ^ term ^ split, RngStream::Adversary);
-        let Some(keys) = self.two_keys(ordinal, &mut rng) else { return };
-        let (roster, spares, seats) = self.seats();
-        let mut open = |key| self.opened(term, key, (roster.clone(), &spares), &mut rng);
+        let mut rng = rng_stream::generator(kernel.setup().seed ^ term ^ split, RngStream::Adversary);
+        let Some(keys) = two_keys(kernel, ordinal, &mut rng) else { return };
+        let (roster, spares, seats) = seats(kernel);
+        let mut open = |key| opened(kernel, term, key, (roster.clone(), &spares), &mut rng);
         let [Some(first), Some(second)] = keys.each_ref().map(&mut open) else { return };
         let epoch = Epoch { term, counter: 1 };
         let outputs = [first, second];
-        let deployment = self.fleet.deployment();
+        let deployment = kernel.fleet().deployment();
         let templates = outputs.each_ref().map(|output| RekeyTemplate::new(deployment, &output.header));
         let headers = templates.each_ref().map(|template| Arc::<[u8]>::from(template.message(None)));
         let mut doubled = Doubled {
@@ -117,105 +117,111 @@ impl<S: Suite> World<S> {
         // Leaders learn of one of them at once; a leader with deputies takes whichever comes first.
         let which = usize::from(split >> 63 == 1);
         if let Some(header) = doubled.headers.get(which) {
-            told.extend((0..self.nodes.leaders).map(|leader| (NodeId::Leader(leader), Arc::clone(header))));
+            told.extend(
+                (0..kernel.leader_count()).map(|leader| (NodeId::Leader(leader), Arc::clone(header))),
+            );
         }
-        self.adversary.doubled.insert(epoch, doubled);
+        self.doubled.insert(epoch, doubled);
         for (to, payload) in told {
-            self.hand(to, payload);
+            hand(kernel, to, payload);
         }
-        self.plan(crossing, ScheduledAction::Cross(epoch));
-    }
-
-    /// Makes both keys: one identity, one P, two R.
-    fn two_keys(&self, ordinal: u16, rng: &mut ChaCha8Rng) -> Option<[DroneKeypair<S>; 2]> {
-        let deployment = self.fleet.deployment();
-        let identity = Identity {
-            serial: SERIAL,
-            name: Name::new("two-keys").ok()?,
-            role: Role::Leader { group: self.fleet.group().clone(), ordinal },
-            groups: Vec::new(),
-            not_after: EPOCH_START * 2,
-        };
-        let secret = SecretValue::generate(rng);
-        let mut issue = || {
-            let partial = self.fleet.master_key().issue(deployment, &identity, &secret.public(), rng);
-            partial.verify(deployment, &identity, &secret).ok()
-        };
-        Some([issue()?, issue()?])
-    }
-
-    /// Roster, spare points and slots, as every deputy of the group has them.
-    fn seats(&self) -> (Roster<S>, Spares<S>, Vec<(u32, u32)>) {
-        let own = (0..self.edge_count()).filter_map(|edge| self.seat(edge)).collect();
-        let write = |writer: &mut RankWriter, seat: &EdgeMembership<S>| {
-            writer.u32(seat.edge).u32(seat.slot).bytes(&seat.public.encode());
-            writer.u64(seat.q).bytes(seat.point.as_bytes());
-        };
-        let mut all = self.collect(own, write, |reader| {
-            Some(EdgeMembership {
-                edge: reader.u32()?,
-                slot: reader.u32()?,
-                public: DronePublicKey::decode(reader.bytes()?).ok()?,
-                q: reader.u64()?,
-                point: Element::decode(reader.bytes()?).ok()?,
-            })
-        });
-        all.sort_by_key(|seat| seat.edge);
-        let (mut roster, mut spares, mut seats) = (Roster::new(), BTreeMap::new(), Vec::new());
-        for EdgeMembership { edge, slot, public, q, point } in all {
-            // Two memberships of one slot, in different terms: one of them is over.
-            if roster.insert(slot, public).is_ok() {
-                spares.insert(slot, (q, point));
-                seats.push((edge, slot));
-            }
-        }
-        (roster, spares, seats)
-    }
-
-    /// The membership of an edge.
-    fn seat(&self, edge: u32) -> Option<EdgeMembership<S>> {
-        let machine = self.edge(edge)?;
-        let (slot, state) = machine.status().slot.zip(machine.compromised_state())?;
-        // The current one comes first.
-        let spare = SparePair::<S>::decode(state.spares.first()?).ok()?;
-        Some(EdgeMembership { edge, slot, public: state.public, q: spare.q(), point: *spare.point() })
+        kernel.plan(crossing, ScheduledAction::Cross(epoch));
     }
 
     /// Hands all nodes both headers of an epoch.
-    pub(in crate::world) fn cross(&mut self, epoch: Epoch) {
-        let Some(doubled) = self.adversary.doubled.get(&epoch) else { return };
+    pub(in crate::world) fn cross<S: Suite>(&self, kernel: &mut WorldKernel<S>, epoch: Epoch) {
+        let Some(doubled) = self.doubled.get(&epoch) else { return };
         let headers = doubled.headers.clone();
-        let leaders = (0..self.nodes.leaders).map(NodeId::Leader);
-        let all: Vec<NodeId> = leaders.chain((0..self.edge_count()).map(NodeId::Edge)).collect();
+        let leaders = (0..kernel.leader_count()).map(NodeId::Leader);
+        let all: Vec<NodeId> = leaders.chain((0..kernel.edge_count()).map(NodeId::Edge)).collect();
         for to in all {
             for header in &headers {
-                self.hand(to, Arc::clone(header));
+                hand(kernel, to, Arc::clone(header));
             }
         }
     }
 
     /// Once all faults are over, no node can be kept from receiving both.
-    pub(in crate::world) fn cross_again(&mut self) {
-        let epochs: Vec<Epoch> = self.adversary.doubled.keys().copied().collect();
-        for epoch in epochs {
-            self.plan(AGAIN, ScheduledAction::Cross(epoch));
+    pub(super) fn cross_again<S: Suite>(&self, kernel: &mut WorldKernel<S>) {
+        for epoch in self.doubled.keys().copied() {
+            kernel.plan(AGAIN, ScheduledAction::Cross(epoch));
         }
     }
+}
 
-    /// Hands a message to a node, as gossip from its hub, or from any neighbour if it is the hub.
-    fn hand(&mut self, to: NodeId, payload: Arc<[u8]>) {
-        let hub = self.links.hub_of(to);
-        let via = hub.or_else(|| {
-            let mut others = (0..self.edge_count()).map(NodeId::Edge).chain(self.nodes.relays());
-            others.find(|other| self.links.connection(*other, to).is_some())
-        });
-        let Some((via, connection)) = via.and_then(|via| Some((via, self.links.connection(via, to)?))) else {
-            return;
-        };
-        let (via, number) = (self.number(via), self.number(to));
-        let at = self.now + nanos(self.setup.faults.delay);
-        self.queue.push(at, number, WorldEvent::Message { via, connection, by_group: true, payload });
+/// Makes both keys: one identity, one P, two R.
+fn two_keys<S: Suite>(
+    kernel: &WorldKernel<S>,
+    ordinal: u16,
+    rng: &mut ChaCha8Rng,
+) -> Option<[DroneKeypair<S>; 2]> {
+    let deployment = kernel.fleet().deployment();
+    let identity = Identity {
+        serial: SERIAL,
+        name: Name::new("two-keys").ok()?,
+        role: Role::Leader { group: kernel.fleet().group().clone(), ordinal },
+        groups: Vec::new(),
+        not_after: EPOCH_START * 2,
+    };
+    let secret = SecretValue::generate(rng);
+    let mut issue = || {
+        let partial = kernel.fleet().master_key().issue(deployment, &identity, &secret.public(), rng);
+        partial.verify(deployment, &identity, &secret).ok()
+    };
+    Some([issue()?, issue()?])
+}
+
+/// Roster, spare points and slots, as every deputy of the group has them.
+fn seats<S: Suite>(kernel: &WorldKernel<S>) -> (Roster<S>, Spares<S>, Vec<(u32, u32)>) {
+    let own = (0..kernel.edge_count()).filter_map(|edge| seat(kernel, edge)).collect();
+    let write = |writer: &mut RankWriter, seat: &EdgeMembership<S>| {
+        writer.u32(seat.edge).u32(seat.slot).bytes(&seat.public.encode());
+        writer.u64(seat.q).bytes(seat.point.as_bytes());
+    };
+    let mut all = kernel.collect(own, write, |reader| {
+        Some(EdgeMembership {
+            edge: reader.u32()?,
+            slot: reader.u32()?,
+            public: DronePublicKey::decode(reader.bytes()?).ok()?,
+            q: reader.u64()?,
+            point: Element::decode(reader.bytes()?).ok()?,
+        })
+    });
+    all.sort_by_key(|seat| seat.edge);
+    let (mut roster, mut spares, mut seats) = (Roster::new(), BTreeMap::new(), Vec::new());
+    for EdgeMembership { edge, slot, public, q, point } in all {
+        // Two memberships of one slot, in different terms: one of them is over.
+        if roster.insert(slot, public).is_ok() {
+            spares.insert(slot, (q, point));
+            seats.push((edge, slot));
+        }
     }
+    (roster, spares, seats)
+}
+
+/// The membership of an edge.
+fn seat<S: Suite>(kernel: &WorldKernel<S>, edge: u32) -> Option<EdgeMembership<S>> {
+    let machine = kernel.edge(edge)?;
+    let (slot, state) = machine.status().slot.zip(machine.compromised_state())?;
+    // The current one comes first.
+    let spare = SparePair::<S>::decode(state.spares.first()?).ok()?;
+    Some(EdgeMembership { edge, slot, public: state.public, q: spare.q(), point: *spare.point() })
+}
+
+/// Hands a message to a node, as gossip from its hub, or from any neighbour if it is the hub.
+fn hand<S: Suite>(kernel: &mut WorldKernel<S>, to: NodeId, payload: Arc<[u8]>) {
+    let (index, links) = (kernel.index(), &kernel.wire.links);
+    let hub = links.hub_of(to);
+    let via = hub.or_else(|| {
+        let mut others = (0..kernel.edge_count()).map(NodeId::Edge).chain(index.relays());
+        others.find(|other| links.connection(*other, to).is_some())
+    });
+    let Some((via, connection)) = via.and_then(|via| Some((via, links.connection(via, to)?))) else {
+        return;
+    };
+    let via = index.number(via);
+    let at = kernel.timeline.now() + nanos(kernel.setup().faults.delay);
+    kernel.timeline.push(at, to, WorldEvent::Message { via, connection, by_group: true, payload });
 }
 
 fn entry<S: Suite>(output: &EpochOutput<S>, slot: u32) -> Option<Entry> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use quiver_ainq::Suite;
 use quiver_key_release::CollectTiming;
 
-use super::Phase;
-use super::phases::Phases;
+use crate::run::Phase;
+use crate::run::phases::Phases;
 use crate::{Action, Invariant};
 
 impl<S: Suite> Phases<'_, S> {
@@ -18,7 +18,7 @@ impl<S: Suite> Phases<'_, S> {
         CollectTiming::default().retry * 2
     }
 
-    pub(super) fn second_phase(&mut self) -> bool {
+    pub(crate) fn second_phase(&mut self) -> bool {
         if !self.plan.orders {
             return true;
         }

@@ -7,19 +7,20 @@ use quiver_ainq::Suite;
 use quiver_machine::{Destination, Peer};
 use quiver_testbed::nanos;
 
-use super::World;
+use super::SimNodes;
 use crate::air::Air;
 use crate::ranks::Ranks;
 use crate::ranks::wire::{RankWriter, Reader};
 use crate::step::{MachineEnd, StepAccount};
-use crate::{Cause, Effect, NodeEvent, NodeId, Step, StepObserver};
+use crate::{Cause, Effect, NodeEvent, NodeId, Step};
 
 /// Steps of one edge.
-pub(super) type EdgeSteps = (u32, Vec<Step>);
+type EdgeSteps = (u32, Vec<Step>);
 
-/// Share of this rank in the world.
-pub(super) struct Split {
-    ranks: Ranks,
+/// Share of this process in the world: all of it, unless ranks play it together.
+#[derive(Default)]
+pub(in crate::world) struct Split {
+    ranks: Option<Ranks>,
     /// State of the edges whose machines are other ranks'; `None` for those of this rank.
     away: Vec<Option<AwayEdge>>,
     /// True if this rank's observer wants the world to stop.
@@ -37,56 +38,69 @@ struct AwayEdge {
 
 impl Split {
     /// A share of this many edges; `owner` names the edge with which each one stays together.
-    pub(super) fn new(ranks: Ranks, edges: u32, owner: impl Fn(u32) -> u32) -> Self {
+    pub(in crate::world) fn new(ranks: Ranks, edges: u32, owner: impl Fn(u32) -> u32) -> Self {
         let (rank, count) = (ranks.rank(), ranks.count().max(1));
         let away = |edge| (owner(edge) % count != rank).then(AwayEdge::default);
-        Self { away: (0..edges).map(away).collect(), ranks, wants_stop: false, stop: false }
+        Self { away: (0..edges).map(away).collect(), ranks: Some(ranks), wants_stop: false, stop: false }
     }
 
     fn away(&self, edge: u32) -> Option<&AwayEdge> {
         self.away.get(edge as usize)?.as_ref()
     }
-}
 
-impl<S: Suite> World<S> {
-    /// Returns true if the edge's machine is in this process: always, unless [ranks](Ranks) share the world.
-    pub fn has(&self, edge: u32) -> bool {
-        self.split.as_ref().is_none_or(|split| split.away(edge).is_none())
+    /// Returns true if the edge's machine is in this process.
+    pub(in crate::world) fn has(&self, edge: u32) -> bool {
+        self.away(edge).is_none()
     }
 
-    /// Returns true if this process is the one among all [ranks](Ranks) that counts what happens to a node: the one
-    /// with its machine, and of those that all have, the first.
-    pub fn counts(&self, node: NodeId) -> bool {
-        match (&self.split, node) {
+    /// Returns true if another rank's edge is switched on; `None` for edges of this rank.
+    pub(super) fn alive(&self, edge: u32) -> Option<bool> {
+        self.away(edge).map(|away| away.alive)
+    }
+
+    /// The same for an edge that its disk holds up.
+    pub(super) fn stalled(&self, edge: u32) -> Option<bool> {
+        self.away(edge).map(|away| away.stalled)
+    }
+
+    /// Notes that another rank's edge is switched off.
+    pub(super) fn note_off(&mut self, edge: u32) {
+        if let Some(Some(away)) = self.away.get_mut(edge as usize) {
+            *away = AwayEdge::default();
+        }
+    }
+
+    /// Returns true if this process is the one among all ranks that counts what happens to a node: the one with its
+    /// machine, and of those that all have, the first.
+    pub(in crate::world) fn counts(&self, node: NodeId) -> bool {
+        match (&self.ranks, node) {
             (None, _) => true,
             (_, NodeId::Edge(edge)) => self.has(edge),
-            (Some(split), _) => split.ranks.rank() == 0,
+            (Some(ranks), _) => ranks.rank() == 0,
         }
     }
 
     /// Returns true if ranks share the world.
-    pub fn is_split(&self) -> bool {
-        self.split.is_some()
+    pub(in crate::world) const fn is_split(&self) -> bool {
+        self.ranks.is_some()
     }
 
     /// The rank without which the world cannot go on, if one is lost.
-    pub fn lost_rank(&self) -> Option<u32> {
-        self.split.as_ref()?.ranks.lost()
+    pub(in crate::world) fn lost(&self) -> Option<u32> {
+        self.ranks.as_ref()?.lost()
     }
 
     /// Gives the bytes of every rank, in their order.
-    pub(crate) fn gather(&self, own: RankWriter) -> Vec<Vec<u8>> {
-        match &self.split {
+    fn gather(&self, own: RankWriter) -> Vec<Vec<u8>> {
+        match &self.ranks {
             None => vec![own.0],
-            Some(split) => split.ranks.all_gather(&own.0),
+            Some(ranks) => ranks.all_gather(&own.0),
         }
     }
 
     /// The sums of these numbers over all ranks.
-    pub fn totals<const N: usize>(&self, own: [u64; N]) -> [u64; N] {
-        if self.split.is_none() {
-            return own;
-        }
+    pub(in crate::world) fn totals<const N: usize>(&self, own: [u64; N]) -> [u64; N] {
+        let Some(ranks) = &self.ranks else { return own };
         let mut writer = RankWriter::default();
         for number in own {
             writer.u64(number);
@@ -97,35 +111,29 @@ impl<S: Suite> World<S> {
             for total in &mut totals {
                 match reader.u64() {
                     Some(number) => *total += number,
-                    None => self.give_up(rank),
+                    None => ranks.give_up(rank),
                 }
             }
         }
         totals
     }
 
-    /// Returns true if this holds at a rank.
-    pub fn anywhere(&self, own: bool) -> bool {
-        let [ranks] = self.totals([own.into()]);
-        ranks > 0
-    }
-
     /// Extends this rank's items by those of all others. `write` and `read` are inverse.
-    pub(crate) fn collect<T>(
+    pub(in crate::world) fn collect<T>(
         &self,
         own: Vec<T>,
         write: impl Fn(&mut RankWriter, &T),
         read: impl Fn(&mut Reader<'_>) -> Option<T>,
     ) -> Vec<T> {
-        let Some(split) = &self.split else { return own };
+        let Some(ranks) = &self.ranks else { return own };
         let mut writer = RankWriter::default();
         own.iter().for_each(|item| write(&mut writer, item));
         let mut all = Vec::new();
-        for (bytes, rank) in split.ranks.all_gather(&writer.0).into_iter().zip(0..) {
+        for (bytes, rank) in ranks.all_gather(&writer.0).into_iter().zip(0..) {
             let mut reader = Reader(&bytes);
             while !reader.is_empty() {
                 let Some(item) = read(&mut reader) else {
-                    split.ranks.give_up(rank);
+                    ranks.give_up(rank);
                     break;
                 };
                 all.push(item);
@@ -134,103 +142,74 @@ impl<S: Suite> World<S> {
         all
     }
 
-    fn give_up(&self, rank: u32) {
-        if let Some(split) = &self.split {
-            split.ranks.give_up(rank);
-        }
-    }
-
-    /// Returns true if an edge is switched on, whichever rank has it.
-    pub(super) fn is_on(&self, edge: u32) -> bool {
-        match self.split.as_ref().and_then(|split| split.away(edge)) {
-            Some(away) => away.alive,
-            None => self.edge(edge).is_some(),
-        }
-    }
-
-    /// The same for an edge that its disk holds up.
-    pub(super) fn is_stalled(&self, edge: u32) -> bool {
-        match self.split.as_ref().and_then(|split| split.away(edge)) {
-            Some(away) => away.stalled,
-            None => self.edges.get(edge as usize).and_then(Option::as_ref).is_some_and(|edge| edge.stalled()),
-        }
-    }
-
-    /// Notes that another rank's edge is switched off.
-    pub(super) fn note_off(&mut self, edge: u32) {
-        let away = self.split.as_mut().and_then(|split| split.away.get_mut(edge as usize)?.as_mut());
-        if let Some(away) = away {
-            *away = AwayEdge::default();
-        }
-    }
-
-    /// Returns true if the observer wants the world to stop. That of another rank stops this one, too, once it is told.
-    pub(super) fn is_over(&mut self, observer: &dyn StepObserver<S>) -> bool {
-        let stops = observer.stops();
-        match &mut self.split {
+    /// Returns true if the world stops, as this rank's observer wants or does not. That of another rank stops this one,
+    /// too, once it is told.
+    pub(in crate::world) fn is_over(&mut self, stops: bool) -> bool {
+        match &self.ranks {
             None => stops,
-            Some(split) => {
-                split.wants_stop = stops;
-                split.stop || split.ranks.lost().is_some()
+            Some(ranks) => {
+                self.wants_stop = stops;
+                self.stop || ranks.lost().is_some()
             }
         }
     }
+}
 
-    /// Tells an observer of a step, unless that is another rank's observer's.
-    pub(super) fn show(&self, step: &Step, observer: &mut dyn StepObserver<S>) {
-        if step.account.is_none() {
-            observer.on_step(self, step);
-        }
-    }
-
+impl<S: Suite> SimNodes<S> {
     /// Lets the rank that has the edge do something with it, and tells all ranks what came of it.
-    pub(super) fn at_home(&mut self, edge: u32, act: impl FnOnce(&mut Self) -> Option<Step>) -> Option<Step> {
-        if self.split.is_none() {
+    pub(in crate::world) fn at_home(
+        &mut self,
+        edge: u32,
+        air: Option<&Air>,
+        act: impl FnOnce(&mut Self) -> Option<Step>,
+    ) -> Option<Step> {
+        if !self.split.is_split() {
             return act(self);
         }
-        let own = if self.has(edge) { vec![(edge, act(self).into_iter().collect())] } else { Vec::new() };
-        self.share(own).pop()?.1.pop()
+        let has = self.split.has(edge);
+        let own = if has { vec![(edge, act(self).into_iter().collect())] } else { Vec::new() };
+        self.share(own, air).pop()?.1.pop()
     }
 
     /// Tells all ranks the steps of edges of this one, and gives those of all, by edge. The state of the edges of other
     /// ranks is noted.
-    pub(super) fn share(&mut self, mut steps: Vec<EdgeSteps>) -> Vec<EdgeSteps> {
-        let Some(mut split) = self.split.take() else { return steps };
+    pub(super) fn share(&mut self, mut steps: Vec<EdgeSteps>, air: Option<&Air>) -> Vec<EdgeSteps> {
+        let Some(ranks) = self.split.ranks.take() else { return steps };
         let mut writer = RankWriter::default();
-        writer.bool(split.wants_stop);
+        writer.bool(self.split.wants_stop);
         for (edge, steps) in &steps {
-            self.write_edge(&mut writer, *edge, steps);
+            self.write_edge(&mut writer, *edge, steps, air);
         }
-        let own = split.ranks.rank();
-        for (rank, bytes) in (0..).zip(&split.ranks.all_gather(&writer.0)) {
+        let own = ranks.rank();
+        for (rank, bytes) in (0..).zip(&ranks.all_gather(&writer.0)) {
             let mut reader = Reader(bytes);
             let stop = reader.bool();
-            split.stop |= stop == Some(true);
-            if rank == own || split.ranks.lost().is_some() {
+            self.split.stop |= stop == Some(true);
+            if rank == own || ranks.lost().is_some() {
                 continue;
             }
             while !reader.is_empty() {
                 let Some((edge, state, of_edge)) = self.read_edge(&mut reader) else {
-                    split.ranks.give_up(rank);
+                    ranks.give_up(rank);
                     break;
                 };
-                if let Some(Some(away)) = split.away.get_mut(edge as usize) {
+                if let Some(Some(away)) = self.split.away.get_mut(edge as usize) {
                     *away = state;
                 }
                 steps.push((edge, of_edge));
             }
         }
-        self.split = Some(split);
+        self.split.ranks = Some(ranks);
         steps.sort_by_key(|(edge, _)| *edge);
         steps
     }
 
-    fn write_edge(&self, writer: &mut RankWriter, edge: u32, steps: &[Step]) {
-        let Some(sim_node) = self.edges.get(edge as usize).and_then(Option::as_deref) else { return };
+    fn write_edge(&self, writer: &mut RankWriter, edge: u32, steps: &[Step], air: Option<&Air>) {
+        let Some(sim_node) = self.edge_node(edge) else { return };
         writer.u32(edge).u32(sim_node.life).u64(sim_node.boot).u64(sim_node.deadline);
         writer.bool(sim_node.alive()).bool(sim_node.stalled()).u64(steps.len() as u64);
         for step in steps {
-            write_step(writer, step, self.air.as_ref());
+            write_step(writer, step, air);
         }
     }
 
@@ -240,7 +219,7 @@ impl<S: Suite> World<S> {
         let state = AwayEdge { alive: reader.bool()?, stalled: reader.bool()? };
         let count = reader.u64()?;
         let steps = (0..count).map(|_| read_step(reader, edge)).collect::<Option<Vec<Step>>>()?;
-        let sim_node = self.edges.get_mut(edge as usize)?.as_deref_mut()?;
+        let sim_node = self.edge_node_mut(edge)?;
         (sim_node.life, sim_node.boot, sim_node.deadline) = (life, boot, deadline);
         Some((edge, state, steps))
     }
@@ -311,7 +290,7 @@ fn read_step(reader: &mut Reader<'_>, edge: u32) -> Option<Step> {
 }
 
 /// Tells if an anonymous drone was admitted in a step, and how its machine ended, if it did.
-pub(super) fn anonymous_end(step: &Step) -> (bool, Option<MachineEnd>) {
+pub(crate) fn anonymous_end(step: &Step) -> (bool, Option<MachineEnd>) {
     if let Some(account) = &step.account {
         return (account.admitted, account.end);
     }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::{Epoch, Slot, Suite};
 
-use super::keys::show;
-use super::{Invariant, Invariants, Violation};
-use crate::mavlink::{DatagramEvent, DatagramEventKind};
+use super::{DatagramEvent, DatagramEventKind};
+use crate::invariants::history::show;
+use crate::invariants::{Evidence, Invariant, InvariantCheck};
 use crate::{NodeId, World};
 
 /// Circumstances in which a payload was sealed.
@@ -20,90 +20,89 @@ struct SealingContext {
 
 /// Payloads sealed, and by whom they were opened.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SealedPayloads {
+pub(crate) struct SealedPayloads {
     sealed: BTreeMap<Vec<u8>, SealingContext>,
     /// Payloads by node and its start, because a machine may not know what it received in an earlier life.
     opened: BTreeMap<(NodeId, u32), BTreeSet<Vec<u8>>>,
 }
 
-impl<S: Suite> Invariants<S> {
-    pub(super) fn observe_datagram(&mut self, world: &World<S>, event: &DatagramEvent) {
+impl<S: Suite> InvariantCheck<S> for SealedPayloads {
+    fn on_datagram(&mut self, world: &World<S>, event: &DatagramEvent, evidence: &mut Evidence) {
         match &event.kind {
             DatagramEventKind::Sealed { epoch, slot, payloads } => {
-                self.observe_sealed(world, event, (*epoch, *slot), payloads);
+                self.observe_sealed(world, event, (*epoch, *slot), payloads, evidence);
             }
             DatagramEventKind::Transmitted { .. } => {}
-            DatagramEventKind::Opened { slot, payload } => self.observe_opened(world, event, *slot, payload),
+            DatagramEventKind::Opened { slot, payload } => {
+                self.observe_opened(world, event, *slot, payload, evidence);
+            }
         }
     }
+}
 
+impl SealedPayloads {
     /// A member seals under the key of the epoch that it holds, in which it is. The adversary seals under
     /// whichever key it has.
-    fn observe_sealed(
+    fn observe_sealed<S: Suite>(
         &mut self,
         world: &World<S>,
         event: &DatagramEvent,
         (epoch, slot): (Epoch, Slot),
         payloads: &[Vec<u8>],
+        evidence: &mut Evidence,
     ) {
         let sealed = SealingContext { sender: event.node, epoch, slot };
-        self.datagrams.sealed.extend(payloads.iter().map(|payload| (payload.clone(), sealed)));
+        self.sealed.extend(payloads.iter().map(|payload| (payload.clone(), sealed)));
         if world.station_captured(event.node) {
             return;
         }
         let held = current_epoch(world, event.node);
-        self.demand(event, held == Some(epoch), || {
+        demand(evidence, event, held == Some(epoch), || {
             format!("sealed under {} and holds {}", show(epoch), held.map(show).unwrap_or_default())
         });
-        let member = self.is_in(event.node, epoch);
-        self.demand(event, member, || format!("sealed under {}, which it is not in", show(epoch)));
+        let member = evidence.history.is_in(event.node, epoch);
+        demand(evidence, event, member, || format!("sealed under {}, which it is not in", show(epoch)));
     }
 
-    fn observe_opened(&mut self, world: &World<S>, event: &DatagramEvent, slot: Slot, payload: &[u8]) {
-        let sealed = self.datagrams.sealed.get(payload).copied();
-        self.demand(event, sealed.is_some(), || format!("opened what nobody sealed, of slot {slot}"));
+    fn observe_opened<S: Suite>(
+        &mut self,
+        world: &World<S>,
+        event: &DatagramEvent,
+        slot: Slot,
+        payload: &[u8],
+        evidence: &mut Evidence,
+    ) {
+        let sealed = self.sealed.get(payload).copied();
+        demand(evidence, event, sealed.is_some(), || format!("opened what nobody sealed, of slot {slot}"));
         let Some(SealingContext { sender, epoch, slot: from }) = sealed else { return };
-        self.demand(event, slot == from, || {
+        demand(evidence, event, slot == from, || {
             format!("opened as of slot {slot} what {sender} sealed in slot {from}")
         });
         let life = world.life(event.node);
-        let opened = self.datagrams.opened.entry((event.node, life)).or_default();
+        let opened = self.opened.entry((event.node, life)).or_default();
         let first = opened.insert(payload.to_vec());
-        self.demand(event, first, || format!("opened a payload of {sender} twice"));
+        demand(evidence, event, first, || format!("opened a payload of {sender} twice"));
         // §20.8: after a removal the removed opens nothing, whatever key it kept.
-        let member = self.is_in(event.node, epoch);
-        self.demand(event, member, || {
+        let member = evidence.history.is_in(event.node, epoch);
+        demand(evidence, event, member, || {
             format!("opened what {sender} sealed under {}, without being in it", show(epoch))
         });
         if let NodeId::Edge(edge) = event.node {
             let authorised = world.fleet().authorises(edge);
-            self.demand(event, authorised, || format!("opened a payload of {sender}"));
+            demand(evidence, event, authorised, || format!("opened a payload of {sender}"));
         }
         // And nobody who has the new key takes anything from it. The adversary may take what it likes.
         let held = current_epoch(world, event.node).filter(|_| !world.station_captured(event.node));
-        let taken = held.is_none_or(|held| self.is_in(sender, held));
-        self.demand(event, taken, || {
+        let taken = held.is_none_or(|held| evidence.history.is_in(sender, held));
+        demand(evidence, event, taken, || {
             format!("took a payload of {sender}, which is not in {}", held.map(show).unwrap_or_default())
         });
     }
+}
 
-    /// Returns true if a node is in an epoch, as far as that is known.
-    fn is_in(&self, node: NodeId, epoch: Epoch) -> bool {
-        let Some(made) = self.epochs.get(&epoch) else { return false };
-        match node {
-            NodeId::Edge(edge) => made.members.as_ref().is_none_or(|members| members.contains(&edge)),
-            NodeId::Leader(ordinal) => made.leader == ordinal,
-            NodeId::Kgc(_) | NodeId::Relay(_) => false,
-        }
-    }
-
-    fn demand(&mut self, event: &DatagramEvent, holds: bool, detail: impl FnOnce() -> String) {
-        self.checks += 1;
-        if !holds {
-            let (invariant, at, node) = (Invariant::Datagrams, event.at, Some(event.node));
-            self.violations.push(Violation { invariant, at, node, detail: detail() });
-        }
-    }
+/// Notes a violation if something that must hold of a datagram does not.
+fn demand(evidence: &mut Evidence, event: &DatagramEvent, holds: bool, detail: impl FnOnce() -> String) {
+    evidence.findings.demand(Invariant::Datagrams, (event.at, event.node), holds, detail);
 }
 
 /// The epoch that a node's machine holds.

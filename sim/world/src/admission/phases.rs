@@ -10,10 +10,10 @@ use quiver_ainq::Suite;
 use quiver_group::{EdgeCommand, LeaderEvent};
 use quiver_machine::Either;
 
-use super::Phase;
-use super::phases::Phases;
+use super::{AT_ONCE, CheckpointError, Sightings, is_unsatisfied, linked};
 use crate::EPOCH_START;
-use crate::admission::{AT_ONCE, CheckpointError, Sightings, is_unsatisfied, linked};
+use crate::run::Phase;
+use crate::run::phases::Phases;
 use crate::{Action, Invariant};
 
 /// Time after the end of a period in which no member is left, and none is back yet: clocks count whole
@@ -22,7 +22,7 @@ const BETWEEN_PERIODS: Duration = Duration::from_millis(1_500);
 
 /// Anonymous members, as drones and leader report them.
 #[derive(Debug, Default)]
-pub(super) struct AnonymousMembers<S: Suite> {
+pub(crate) struct AnonymousMembers<S: Suite> {
     inside: BTreeSet<u32>,
     outside: BTreeSet<u32>,
     /// All pseudonyms of drones and of the leader.
@@ -30,11 +30,11 @@ pub(super) struct AnonymousMembers<S: Suite> {
     given: BTreeSet<[u8; 16]>,
     /// Refusals of drones whose credential was in order.
     troubles: Vec<String>,
-    pub(super) sightings: Sightings<S>,
+    pub(crate) sightings: Sightings<S>,
 }
 
 impl<S: Suite> AnonymousMembers<S> {
-    pub(super) fn edge(&mut self, number: u32, event: &AnonymousEvent) {
+    pub(crate) fn edge(&mut self, number: u32, event: &AnonymousEvent) {
         match event {
             AnonymousEvent::Admitted { pseudonym, .. } => {
                 self.had.insert(pseudonym.0);
@@ -57,7 +57,7 @@ impl<S: Suite> AnonymousMembers<S> {
         }
     }
 
-    pub(super) fn leader(&mut self, event: &LeaderEvent) {
+    pub(crate) fn leader(&mut self, event: &LeaderEvent) {
         if let LeaderEvent::Admitted { pseudonym, .. } = event {
             self.given.insert(pseudonym.0);
         }
@@ -70,7 +70,7 @@ impl<S: Suite> AnonymousMembers<S> {
 }
 
 impl<S: Suite> Phases<'_, S> {
-    pub(super) fn is_anonymous(&self) -> bool {
+    pub(crate) fn is_anonymous(&self) -> bool {
         self.plan.admission.is_some()
     }
 
@@ -86,7 +86,7 @@ impl<S: Suite> Phases<'_, S> {
     }
 
     /// Admits drones anonymously, in waves as large as the gate has room for.
-    pub(super) fn admit_anonymous(&mut self, phase: Phase, newcomers: &[u32]) -> bool {
+    pub(crate) fn admit_anonymous(&mut self, phase: Phase, newcomers: &[u32]) -> bool {
         let (inside, outside) = match self.sorted(newcomers) {
             Ok(sorted) => sorted,
             Err(error) => {
@@ -136,7 +136,7 @@ impl<S: Suite> Phases<'_, S> {
 
     /// Makes all members leave, and all drones that ever wanted to join apply again with the same
     /// credentials.
-    pub(super) fn rejoin_all(&mut self) -> bool {
+    pub(crate) fn rejoin_all(&mut self) -> bool {
         if !self.is_anonymous() {
             return true;
         }
@@ -160,7 +160,7 @@ impl<S: Suite> Phases<'_, S> {
     }
 
     /// The period ends, and with it every membership. With the credentials of the next one all come back.
-    pub(super) fn end_of_period(&mut self) -> bool {
+    pub(crate) fn end_of_period(&mut self) -> bool {
         let Some(checkpoint) = self.world.fleet().checkpoint() else { return true };
         let ends = checkpoint.end_of(checkpoint.period_at(self.world.unix())) - EPOCH_START;
         self.world.run_until(Duration::from_secs(ends), &mut self.arrivals);
@@ -188,7 +188,7 @@ impl<S: Suite> Phases<'_, S> {
     }
 
     /// Checks at the end that no message from or to the leader links two memberships of one drone.
-    pub(super) fn check_unlinkability(&mut self) -> bool {
+    pub(crate) fn check_unlinkability(&mut self) -> bool {
         if !self.is_anonymous() {
             return true;
         }

@@ -6,16 +6,16 @@ use quiver_ainq::Suite;
 use quiver_envelope::EnvelopeEvent;
 use quiver_machine::Either;
 
-use super::Phase;
-use super::phases::Phases;
+use super::{AbeAuthority, ORDERS, Order, OrderError};
 use crate::Invariant;
-use crate::envelopes::{AbeAuthority, ORDERS, Order, OrderError};
 use crate::message_number;
 use crate::rng_stream::{self, RngStream};
+use crate::run::Phase;
+use crate::run::phases::Phases;
 
 /// Edges that opened an envelope, and those whose attributes do not fit.
 #[derive(Debug, Default)]
-pub(super) struct OpenedEnvelopes {
+pub(crate) struct OpenedEnvelopes {
     /// Number of openings by order and edge.
     opened: BTreeMap<(u32, u32), u32>,
     unfit: u32,
@@ -24,7 +24,7 @@ pub(super) struct OpenedEnvelopes {
 }
 
 impl OpenedEnvelopes {
-    pub(super) fn note(&mut self, edge: u32, event: &EnvelopeEvent) {
+    pub(crate) fn note(&mut self, edge: u32, event: &EnvelopeEvent) {
         match event {
             EnvelopeEvent::Opened { data, author: Some(_), .. } => match message_number(data) {
                 Some(order) => *self.opened.entry((order, edge)).or_default() += 1,
@@ -46,7 +46,7 @@ impl OpenedEnvelopes {
 }
 
 impl<S: Suite> Phases<'_, S> {
-    pub(super) fn seal(&mut self) -> bool {
+    pub(crate) fn seal(&mut self) -> bool {
         if !self.plan.envelopes {
             return true;
         }

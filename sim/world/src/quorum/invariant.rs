@@ -8,12 +8,12 @@ use quiver_ainq::{Bls12381G1, Element, KgcId, Suite};
 use quiver_group::EdgeEvent;
 use zeroize::Zeroizing;
 
-use super::{Invariant, Invariants};
-use crate::{NodeEvent, NodeId, Step, World};
+use crate::invariants::{Evidence, Findings, Invariant, InvariantCheck};
+use crate::{Action, NodeEvent, NodeId, Step, World};
 
 /// State of tokens and KGCs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct QuorumEvidence {
+pub(crate) struct QuorumEvidence {
     /// P and number of the drone that has a key, by token.
     identities: BTreeMap<[u8; 16], (Vec<u8>, u32)>,
     /// The shares that the adversary took: of the KGCs' key, and of the key of conditions.
@@ -26,27 +26,35 @@ struct Shares {
     release: Option<Zeroizing<Vec<u8>>>,
 }
 
-impl<S: Suite> Invariants<S> {
-    /// Number of drones that enrolled, each counted once.
-    pub fn enrolled(&self) -> usize {
-        self.quorum.identities.len()
-    }
-
-    pub(super) fn observe_enrolment(&mut self, world: &World<S>, step: &Step) {
+impl<S: Suite> InvariantCheck<S> for QuorumEvidence {
+    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
         let NodeId::Edge(number) = step.node else { return };
         if !step.events().any(|event| matches!(event, NodeEvent::Edge(EdgeEvent::Enrolled { .. }))) {
             return;
         }
         let Some(keypair) = world.edge(number).and_then(|edge| edge.keypair()) else { return };
         let (token, value) = (keypair.public().identity.serial, keypair.public().p().to_vec());
-        let first = self.quorum.identities.entry(token).or_insert_with(|| (value.clone(), number)).clone();
-        self.require(Invariant::OneIdentityPerToken, step, first.0 == value, || {
+        let first = self.identities.entry(token).or_insert_with(|| (value.clone(), number)).clone();
+        evidence.findings.require(Invariant::OneIdentityPerToken, step, first.0 == value, || {
             format!("has a key for the token of which edge-{} has another", first.1)
         });
     }
 
+    fn on_action(&mut self, world: &World<S>, at: Duration, action: &Action, evidence: &mut Evidence) {
+        if let Action::Seize(kgc) = action {
+            self.seize(world, at, *kgc, &mut evidence.findings);
+        }
+    }
+}
+
+impl QuorumEvidence {
+    /// Number of drones that enrolled, each counted once.
+    pub(crate) fn enrolled(&self) -> usize {
+        self.identities.len()
+    }
+
     /// Adds the state of a KGC to what the adversary has, and checks it.
-    pub(super) fn seize(&mut self, world: &World<S>, at: Duration, kgc: KgcId) {
+    fn seize<S: Suite>(&mut self, world: &World<S>, at: Duration, kgc: KgcId, findings: &mut Findings) {
         let Some(issuing) = world.fleet().master_key().secret(kgc) else { return };
         let release = world.fleet().archive().and_then(|archive| {
             // The index, and a scalar, big-endian there and little-endian here.
@@ -54,33 +62,40 @@ impl<S: Suite> Invariants<S> {
             scalar.reverse();
             Some(scalar)
         });
-        self.quorum.seized.insert(kgc, Shares { issuing, release });
-        let issuing = self.quorum.seized.iter().map(|(kgc, shares)| (*kgc, &shares.issuing));
+        self.seized.insert(kgc, Shares { issuing, release });
+        let issuing = self.seized.iter().map(|(kgc, shares)| (*kgc, &shares.issuing));
         let mints = gives_away::<S>(issuing, world.fleet().deployment().master());
-        self.judge(world, at, mints, "mint a key for anybody");
+        self.judge(world, at, mints, "mint a key for anybody", findings);
         let release: Option<Vec<_>> =
-            self.quorum.seized.iter().map(|(kgc, shares)| Some((*kgc, shares.release.as_ref()?))).collect();
+            self.seized.iter().map(|(kgc, shares)| Some((*kgc, shares.release.as_ref()?))).collect();
         let master = world.fleet().archive().map(|archive| archive.authority().master().encode());
         let master = master.and_then(|bytes| Element::<Bls12381G1>::decode(&bytes).ok());
         if let Some((shares, master)) = release.zip(master) {
             let opens = gives_away::<Bls12381G1>(shares.into_iter(), &master);
-            self.judge(world, at, opens, "open every order there is");
+            self.judge(world, at, opens, "open every order there is", findings);
         }
     }
 
     /// Judges an attempt of the adversary: with the shares of fewer KGCs than the threshold it can do
     /// nothing. With those of more it can: otherwise its failure with fewer would prove nothing.
-    fn judge(&mut self, world: &World<S>, at: Duration, can: bool, what: &str) {
-        let few = self.quorum.seized.len() < usize::from(world.setup().threshold);
-        self.checks += 1;
+    fn judge<S: Suite>(
+        &self,
+        world: &World<S>,
+        at: Duration,
+        can: bool,
+        what: &str,
+        findings: &mut Findings,
+    ) {
+        let few = self.seized.len() < usize::from(world.setup().threshold);
+        findings.checks += 1;
         if few == can {
-            let who: Vec<String> = self.quorum.seized.keys().map(|kgc| format!("kgc-{kgc}")).collect();
+            let who: Vec<String> = self.seized.keys().map(|kgc| format!("kgc-{kgc}")).collect();
             let detail = format!(
                 "with all that {} have the adversary {} {what}",
                 who.join(", "),
                 if can { "can" } else { "cannot" }
             );
-            self.violate(Invariant::FewKgcsKnowNothing, at, None, detail);
+            findings.violate(Invariant::FewKgcsKnowNothing, at, None, detail);
         }
     }
 }

@@ -3,6 +3,10 @@
 //! An order is sealed as a file would be: identity-based encryption of a fresh key, and the text under that
 //! key.
 
+mod approvals;
+mod invariant;
+mod phases;
+
 use quiver_ainq::{
     AuthorityStatement, Bls12381G1, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite,
 };
@@ -15,6 +19,8 @@ use quiver_key_release::{Holding, ReleaseAuthority, ReleaseParameters};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
+pub(crate) use self::approvals::ReleaseApprovals;
+pub(crate) use self::invariant::Orders;
 use crate::Generated;
 
 /// The channel on which orders are handed on.

@@ -1,26 +1,42 @@
 //! Collects the key of a condition from the KGCs, on a node of its own, as the services do, and opens an order
 //! with it.
 
+pub(super) mod phases;
+
 use std::convert::Infallible;
 use std::time::Duration;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use quiver_ainq::{DroneKeypair, Suite};
 use quiver_delivery::Standalone;
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_key_release::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall};
 use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
-use quiver_world::ibe_orders::SealedOrder;
+use quiver_world::conditions::SealedOrder;
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::drone_event::{DroneEvent, EventSink};
 use super::kgc::refused;
 use super::node::LiveNode;
 use super::node_settings::NodeSettings;
-use super::swarm::OrderTerms;
 use super::{drone::Drone, drone_name};
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
+
+/// Terms on which drones collect the key of an order's condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OrderTerms {
+    /// The condition.
+    pub(crate) condition: String,
+    /// Time limit of a drone.
+    pub(crate) patience: Duration,
+    /// True if it goes on asking while the condition is not met.
+    pub(crate) wait: bool,
+    /// Number of drones that collect at a time.
+    pub(crate) at_once: usize,
+}
 
 /// The outcome of a collection.
 type Collected = std::result::Result<IdentityKey, Shortfall>;
@@ -77,6 +93,23 @@ impl<S: Suite> Drone<S> {
         node.kill().await;
         Ok(collected)
     }
+}
+
+/// Lets drones of this process collect the key of an order's condition, and open the order with it. Returns
+/// those that did.
+pub(crate) async fn read_orders<'a, S: Suite>(
+    drones: impl IntoIterator<Item = &'a Drone<S>>,
+    setting: &NodeSettings<S>,
+    kgcs: &[Multiaddr],
+    terms: &OrderTerms,
+) -> Result<Vec<u32>> {
+    // Collected: a stream over borrowed drones is too general for the compiler within a task.
+    let drones: Vec<&Drone<S>> = drones.into_iter().collect();
+    let asked = stream::iter(drones).map(|drone| async move {
+        Ok::<_, SimError>(drone.read_order(setting, kgcs, terms).await?.then(|| drone.index()))
+    });
+    let read: Vec<Option<u32>> = asked.buffer_unordered(terms.at_once.max(1)).try_collect().await?;
+    Ok(read.into_iter().flatten().collect())
 }
 
 /// The callback of a collector.

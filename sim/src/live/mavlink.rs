@@ -21,10 +21,10 @@ use quiver_world::run::{Phase, PhaseCosts};
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 
-use super::{PhaseRun, StepResult};
-use crate::live::deployment::name;
-use crate::live::node::LiveNode;
-use crate::live::{EdgeNode, LiveLeaderNode, drone_name};
+use super::deployment::name;
+use super::node::LiveNode;
+use super::phases::{PhaseRun, StepResult};
+use super::{EdgeNode, LiveLeaderNode, drone_name};
 use crate::measure;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -363,236 +363,234 @@ fn send<S: Suite>(
     fits && datagrams.send(now, Payload { bytes: batch.take(), priority, sign }).is_ok()
 }
 
-impl<S: Suite> PhaseRun<'_, S> {
-    /// Lets up to 2,000 members send telemetry to the ground station; halfway one is evicted.
-    pub(super) async fn fly(&mut self) -> StepResult {
-        let drones: Vec<u32> = self.members.iter().copied().take(MAX_VEHICLES).collect();
-        let mut flight = self.take_off(&drones).await?;
-        let (mark, half) = (self.mark(), FLIGHT / 2);
-        self.fly_until(&mut flight, Duration::ZERO, half).await?;
-        let evicted = self.evict_vehicle(&mut flight, half).await?;
-        self.fly_until(&mut flight, half, FLIGHT).await?;
-        self.world.capture = flight.medium.capture.take();
+/// Lets up to 2,000 members send telemetry to the ground station; halfway one is evicted.
+pub(super) async fn fly<S: Suite>(run: &mut PhaseRun<'_, S>) -> StepResult {
+    let drones: Vec<u32> = run.members.iter().copied().take(MAX_VEHICLES).collect();
+    let mut flight = take_off(run, &drones).await?;
+    let (mark, half) = (run.mark(), FLIGHT / 2);
+    fly_until(run, &mut flight, Duration::ZERO, half).await?;
+    let evicted = evict_vehicle(run, &mut flight, half).await?;
+    fly_until(run, &mut flight, half, FLIGHT).await?;
+    run.world.capture = flight.medium.capture.take();
 
-        let (arrived, frames) = (
-            flight.vehicles.iter().map(|vehicle| vehicle.arriving.len()).sum::<usize>(),
-            flight.vehicles.iter().map(|vehicle| vehicle.frames as usize).sum::<usize>(),
-        );
-        // Before, the station did not know all senders yet.
-        let (missed, gap) = flight.missed(half - TICK * 50);
-        let passed = flight.taken.len();
-        self.checker.after(Phase::Mavlink.name());
-        self.checker.that(Invariant::Delivery, flight.wrong.is_empty(), || {
-            format!("datagrams passed that should not have: {}", flight.wrong.join("; "))
-        });
-        self.checker.that(Invariant::Delivery, gap <= LONGEST_GAP && passed > 0, || {
-            format!(
-                "after the eviction telemetry that arrived did not pass for {} ms ({missed} frames)",
-                gap.as_millis()
-            )
-        });
-        let unheard = flight.unheard(FLIGHT);
-        self.checker
-            .that(Invariant::Delivery, unheard == 0, || format!("no telemetry of {unheard} vehicles passed"));
-        let late = flight.unheard(half);
-        self.checker.that(Invariant::Delivery, late * LATE <= drones.len(), || {
-            format!("no telemetry of {late} vehicles passed within {} s", half.as_secs())
-        });
-        let deaf = flight.vehicles.iter().filter(|vehicle| vehicle.commands == 0).count();
-        self.checker.that(Invariant::Delivery, deaf == 0, || format!("{deaf} vehicles received no command"));
-        let on_air = flight.medium.bytes as f64 / flight.medium.datagrams.max(1) as f64;
-        let each = flight.computed.as_secs_f64() * 1e6 / (flight.sealed + flight.opened).max(1) as f64;
-        let first = first_system(drones.len());
-        let frame_len = telemetry(0, 0, first).len();
-        self.world.progress.note(&format!(
-            "MAVLink: {frames} frames of {frame_len} bytes from system {first} on, {on_air:.1} bytes each as datagrams; \
-             {arrived} arrived over a medium that \
-             loses {LOST} %, {passed} passed; {late} vehicles were heard after {} s only; drone {evicted} was \
-             evicted, and others' telemetry missing for at most {} ms; \
-             {each:.1} µs to seal or open one",
-            half.as_secs(),
+    let (arrived, frames) = (
+        flight.vehicles.iter().map(|vehicle| vehicle.arriving.len()).sum::<usize>(),
+        flight.vehicles.iter().map(|vehicle| vehicle.frames as usize).sum::<usize>(),
+    );
+    // Before, the station did not know all senders yet.
+    let (missed, gap) = flight.missed(half - TICK * 50);
+    let passed = flight.taken.len();
+    run.checker.after(Phase::Mavlink.name());
+    run.checker.that(Invariant::Delivery, flight.wrong.is_empty(), || {
+        format!("datagrams passed that should not have: {}", flight.wrong.join("; "))
+    });
+    run.checker.that(Invariant::Delivery, gap <= LONGEST_GAP && passed > 0, || {
+        format!(
+            "after the eviction telemetry that arrived did not pass for {} ms ({missed} frames)",
             gap.as_millis()
-        ));
-        let operation = PhaseCosts {
-            detail: format!("{} vehicles", drones.len()),
-            messages: Some(flight.medium.datagrams),
-            air_bytes: Some(flight.medium.bytes),
-            began: self.since_start(mark.at),
-            cpu: Some(measure::process_cpu().saturating_sub(mark.cpu)),
-            ..PhaseCosts::new(Phase::Mavlink, drones.len(), mark.at.elapsed())
-        };
-        self.add_operation(operation);
-        Ok(())
-    }
+        )
+    });
+    let unheard = flight.unheard(FLIGHT);
+    run.checker
+        .that(Invariant::Delivery, unheard == 0, || format!("no telemetry of {unheard} vehicles passed"));
+    let late = flight.unheard(half);
+    run.checker.that(Invariant::Delivery, late * LATE <= drones.len(), || {
+        format!("no telemetry of {late} vehicles passed within {} s", half.as_secs())
+    });
+    let deaf = flight.vehicles.iter().filter(|vehicle| vehicle.commands == 0).count();
+    run.checker.that(Invariant::Delivery, deaf == 0, || format!("{deaf} vehicles received no command"));
+    let on_air = flight.medium.bytes as f64 / flight.medium.datagrams.max(1) as f64;
+    let each = flight.computed.as_secs_f64() * 1e6 / (flight.sealed + flight.opened).max(1) as f64;
+    let first = first_system(drones.len());
+    let frame_len = telemetry(0, 0, first).len();
+    run.world.progress.note(&format!(
+        "MAVLink: {frames} frames of {frame_len} bytes from system {first} on, {on_air:.1} bytes each as datagrams; \
+         {arrived} arrived over a medium that \
+         loses {LOST} %, {passed} passed; {late} vehicles were heard after {} s only; drone {evicted} was \
+         evicted, and others' telemetry missing for at most {} ms; \
+         {each:.1} µs to seal or open one",
+        half.as_secs(),
+        gap.as_millis()
+    ));
+    let operation = PhaseCosts {
+        detail: format!("{} vehicles", drones.len()),
+        messages: Some(flight.medium.datagrams),
+        air_bytes: Some(flight.medium.bytes),
+        began: run.since_start(mark.at),
+        cpu: Some(measure::process_cpu().saturating_sub(mark.cpu)),
+        ..PhaseCosts::new(Phase::Mavlink, drones.len(), mark.at.elapsed())
+    };
+    run.add_operation(operation);
+    Ok(())
+}
 
-    async fn take_off(&mut self, drones: &[u32]) -> StepResult<SimulatedFlight<S>> {
-        let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Choices, 1, 0);
-        let mut capture = self.world.plan.capture.then(|| Capture::of_datagrams("datagrams"));
-        let epoch = self.world.event_log().newest();
-        if let (Some(capture), Some(epoch)) = (&mut capture, epoch) {
-            capture.comment(format!("epoch {epoch}"));
-        }
-        let deployment = self.world.setting.deployment.clone();
-        let heard = Config { max_senders: MAX_VEHICLES + 1, ..Config::default() };
-        let mut station = Datagrams::new(heard, deployment.clone());
-        station.set_epoch(Duration::ZERO, self.station_keys().await?, &mut rng);
-        let mut vehicles = Vec::new();
-        for (system, drone) in (first_system(drones.len())..).zip(drones) {
-            let keys = self.vehicle_keys(*drone).await?;
-            let mut datagrams = Datagrams::new(Config::default(), deployment.clone());
-            let slot = keys.slot;
-            datagrams.set_epoch(Duration::ZERO, keys, &mut rng);
-            let next = Duration::from_millis(rng.gen_range(0..55));
-            vehicles.push(Vehicle {
-                drone: *drone,
-                slot,
-                system,
-                datagrams,
-                next,
-                frames: 0,
-                arriving: BTreeMap::new(),
-                commands: 0,
-                new_key: None,
-            });
-        }
-        Ok(SimulatedFlight {
-            station,
-            by_slot: vehicles.iter().enumerate().map(|(index, vehicle)| (vehicle.slot, index)).collect(),
-            vehicles,
-            medium: LossyMedium {
-                rng,
-                capture,
-                flying: BinaryHeap::new(),
-                number: 0,
-                datagrams: 0,
-                bytes: 0,
-            },
-            taken: BTreeSet::new(),
-            wrong: Vec::new(),
-            signatures: Vec::new(),
-            signers: Vec::new(),
+async fn take_off<S: Suite>(run: &mut PhaseRun<'_, S>, drones: &[u32]) -> StepResult<SimulatedFlight<S>> {
+    let mut rng = rng_stream::generator(run.world.plan.seed, RngStream::Choices, 1, 0);
+    let mut capture = run.world.plan.capture.then(|| Capture::of_datagrams("datagrams"));
+    let epoch = run.world.event_log().newest();
+    if let (Some(capture), Some(epoch)) = (&mut capture, epoch) {
+        capture.comment(format!("epoch {epoch}"));
+    }
+    let deployment = run.world.setting.deployment.clone();
+    let heard = Config { max_senders: MAX_VEHICLES + 1, ..Config::default() };
+    let mut station = Datagrams::new(heard, deployment.clone());
+    station.set_epoch(Duration::ZERO, station_keys(run).await?, &mut rng);
+    let mut vehicles = Vec::new();
+    for (system, drone) in (first_system(drones.len())..).zip(drones) {
+        let keys = vehicle_keys(run, *drone).await?;
+        let mut datagrams = Datagrams::new(Config::default(), deployment.clone());
+        let slot = keys.slot;
+        datagrams.set_epoch(Duration::ZERO, keys, &mut rng);
+        let next = Duration::from_millis(rng.gen_range(0..55));
+        vehicles.push(Vehicle {
+            drone: *drone,
+            slot,
+            system,
+            datagrams,
+            next,
+            frames: 0,
+            arriving: BTreeMap::new(),
             commands: 0,
-            next_command: COMMAND_EVERY / 2,
-            computed: Duration::ZERO,
-            sealed: 0,
-            opened: 0,
-            evicted: None,
-        })
+            new_key: None,
+        });
     }
+    Ok(SimulatedFlight {
+        station,
+        by_slot: vehicles.iter().enumerate().map(|(index, vehicle)| (vehicle.slot, index)).collect(),
+        vehicles,
+        medium: LossyMedium { rng, capture, flying: BinaryHeap::new(), number: 0, datagrams: 0, bytes: 0 },
+        taken: BTreeSet::new(),
+        wrong: Vec::new(),
+        signatures: Vec::new(),
+        signers: Vec::new(),
+        commands: 0,
+        next_command: COMMAND_EVERY / 2,
+        computed: Duration::ZERO,
+        sealed: 0,
+        opened: 0,
+        evicted: None,
+    })
+}
 
-    async fn fly_until(
-        &self,
-        flight: &mut SimulatedFlight<S>,
-        from: Duration,
-        until: Duration,
-    ) -> StepResult {
-        let step = self.world.progress.step(Phase::Mavlink.name(), FLIGHT.as_secs() as usize);
-        let mut now = from;
-        while now < until {
-            now += TICK;
-            flight.tick(now);
-            self.answer(flight, now).await?;
-            step.done(now.as_secs() as usize);
-        }
-        Ok(())
+async fn fly_until<S: Suite>(
+    run: &PhaseRun<'_, S>,
+    flight: &mut SimulatedFlight<S>,
+    from: Duration,
+    until: Duration,
+) -> StepResult {
+    let step = run.world.progress.step(Phase::Mavlink.name(), FLIGHT.as_secs() as usize);
+    let mut now = from;
+    while now < until {
+        now += TICK;
+        flight.tick(now);
+        answer(run, flight, now).await?;
+        step.done(now.as_secs() as usize);
     }
+    Ok(())
+}
 
-    /// Lets the group's machines answer what those of datagrams ask.
-    async fn answer(&self, flight: &mut SimulatedFlight<S>, now: Duration) -> StepResult {
-        for (who, SigningRequest { id, statement }) in std::mem::take(&mut flight.signatures) {
-            let mut rng = rng_stream::generator(self.world.plan.seed, RngStream::Choices, 2, 0);
-            rng.set_stream(id);
-            match who {
-                To::Station => {
-                    let sign = move |leader: &LiveLeaderNode<S>| leader.sign_datagram(&statement, &mut rng);
-                    if let Some(signature) = self.world.leader.inspect(sign).await? {
-                        flight.station.provide_signature(now, id, &signature);
-                    }
+/// Lets the group's machines answer what those of datagrams ask.
+async fn answer<S: Suite>(
+    run: &PhaseRun<'_, S>,
+    flight: &mut SimulatedFlight<S>,
+    now: Duration,
+) -> StepResult {
+    for (who, SigningRequest { id, statement }) in std::mem::take(&mut flight.signatures) {
+        let mut rng = rng_stream::generator(run.world.plan.seed, RngStream::Choices, 2, 0);
+        rng.set_stream(id);
+        match who {
+            To::Station => {
+                let sign = move |leader: &LiveLeaderNode<S>| leader.sign_datagram(&statement, &mut rng);
+                if let Some(signature) = run.world.leader.inspect(sign).await? {
+                    flight.station.provide_signature(now, id, &signature);
                 }
-                To::Vehicle(index) => {
-                    let Some(vehicle) = flight.vehicles.get_mut(index) else { continue };
-                    let signature = self
-                        .drone(vehicle.drone)?
-                        .inspect(move |edge| edge.named()?.sign_datagram(&statement, &mut rng))
-                        .await?;
-                    if let Some(signature) = signature {
-                        vehicle.datagrams.provide_signature(now, id, &signature);
-                    }
+            }
+            To::Vehicle(index) => {
+                let Some(vehicle) = flight.vehicles.get_mut(index) else { continue };
+                let signature = vehicle_node(run, vehicle.drone)?
+                    .inspect(move |edge| edge.named()?.sign_datagram(&statement, &mut rng))
+                    .await?;
+                if let Some(signature) = signature {
+                    vehicle.datagrams.provide_signature(now, id, &signature);
                 }
             }
         }
-        for (who, event) in std::mem::take(&mut flight.signers) {
-            let Event::SignerAnnounced { slot, drone } = event else { continue };
-            let (handle, at) = (drone.handle(), clock());
-            match who {
-                To::Station => {
-                    let may =
-                        move |leader: &LiveLeaderNode<S>| leader.may_sign_datagrams(at, slot, &drone).is_ok();
-                    if self.world.leader.inspect(may).await? {
-                        flight.station.allow_signer(now, slot, &handle);
-                    }
+    }
+    for (who, event) in std::mem::take(&mut flight.signers) {
+        let Event::SignerAnnounced { slot, drone } = event else { continue };
+        let (handle, at) = (drone.handle(), clock());
+        match who {
+            To::Station => {
+                let may =
+                    move |leader: &LiveLeaderNode<S>| leader.may_sign_datagrams(at, slot, &drone).is_ok();
+                if run.world.leader.inspect(may).await? {
+                    flight.station.allow_signer(now, slot, &handle);
                 }
-                To::Vehicle(index) => {
-                    let Some(vehicle) = flight.vehicles.get_mut(index) else { continue };
-                    let may = move |edge: &EdgeNode<S>| {
-                        edge.named().is_some_and(|edge| edge.may_sign_datagrams(at, slot, &drone).is_ok())
-                    };
-                    if self.drone(vehicle.drone)?.inspect(may).await? {
-                        vehicle.datagrams.allow_signer(now, slot, &handle);
-                    }
+            }
+            To::Vehicle(index) => {
+                let Some(vehicle) = flight.vehicles.get_mut(index) else { continue };
+                let may = move |edge: &EdgeNode<S>| {
+                    edge.named().is_some_and(|edge| edge.may_sign_datagrams(at, slot, &drone).is_ok())
+                };
+                if vehicle_node(run, vehicle.drone)?.inspect(may).await? {
+                    vehicle.datagrams.allow_signer(now, slot, &handle);
                 }
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Evicts a vehicle and gives the others the new key, each when it may have it.
-    async fn evict_vehicle(&mut self, flight: &mut SimulatedFlight<S>, now: Duration) -> StepResult<u32> {
-        let index = self.rng.gen_range(0..flight.vehicles.len());
-        let Some(drone) = flight.vehicles.get(index).map(|vehicle| vehicle.drone) else {
-            return Ok(0);
-        };
-        self.choices.push(drone);
-        let mark = self.mark();
-        self.members.remove(&drone);
-        self.evicted.insert(drone);
-        self.expect_newer_key();
-        let evict = LeaderCommand::Evict(name(&drone_name(drone))?);
-        self.world.leader.command(Either::Left(evict.into())).await?;
-        self.synced(Phase::Evict, "1".into(), &mark, &BTreeSet::from([drone])).await?;
-        flight.station.set_epoch(now, self.station_keys().await?, &mut flight.medium.rng);
-        flight.evicted = Some(index);
-        let epoch = self.world.event_log().newest();
-        if let (Some(capture), Some(epoch)) = (&mut flight.medium.capture, epoch) {
-            capture.comment(format!("event: {} is evicted", drone_name(drone)));
-            capture.comment(format!("epoch {epoch}"));
+/// Evicts a vehicle and gives the others the new key, each when it may have it.
+async fn evict_vehicle<S: Suite>(
+    run: &mut PhaseRun<'_, S>,
+    flight: &mut SimulatedFlight<S>,
+    now: Duration,
+) -> StepResult<u32> {
+    let index = run.rng.gen_range(0..flight.vehicles.len());
+    let Some(drone) = flight.vehicles.get(index).map(|vehicle| vehicle.drone) else {
+        return Ok(0);
+    };
+    run.choices.push(drone);
+    let mark = run.mark();
+    run.members.remove(&drone);
+    run.evicted.insert(drone);
+    run.expect_newer_key();
+    let evict = LeaderCommand::Evict(name(&drone_name(drone))?);
+    run.world.leader.command(Either::Left(evict.into())).await?;
+    run.synced(Phase::Evict, "1".into(), &mark, &BTreeSet::from([drone])).await?;
+    flight.station.set_epoch(now, station_keys(run).await?, &mut flight.medium.rng);
+    flight.evicted = Some(index);
+    let epoch = run.world.event_log().newest();
+    if let (Some(capture), Some(epoch)) = (&mut flight.medium.capture, epoch) {
+        capture.comment(format!("event: {} is evicted", drone_name(drone)));
+        capture.comment(format!("epoch {epoch}"));
+    }
+    for (number, vehicle) in flight.vehicles.iter_mut().enumerate() {
+        // Captured, it goes on with the key that it has.
+        if number != index {
+            let at = now + Duration::from_millis(flight.medium.rng.gen_range(TAKES_KEY));
+            vehicle.new_key = Some((at, Box::new(vehicle_keys(run, vehicle.drone).await?)));
         }
-        for (number, vehicle) in flight.vehicles.iter_mut().enumerate() {
-            // Captured, it goes on with the key that it has.
-            if number != index {
-                let at = now + Duration::from_millis(flight.medium.rng.gen_range(TAKES_KEY));
-                vehicle.new_key = Some((at, Box::new(self.vehicle_keys(vehicle.drone).await?)));
-            }
-        }
-        Ok(drone)
     }
+    Ok(drone)
+}
 
-    fn drone(&self, drone: u32) -> Result<&LiveNode<EdgeNode<S>>> {
-        let missing = || SimError::Stopped { who: drone_name(drone) };
-        self.world.swarm.here()?.get(drone as usize).ok_or_else(missing)?.node()
-    }
+fn vehicle_node<'r, S: Suite>(run: &'r PhaseRun<'_, S>, drone: u32) -> Result<&'r LiveNode<EdgeNode<S>>> {
+    let missing = || SimError::Stopped { who: drone_name(drone) };
+    run.world.swarm.here()?.get(drone as usize).ok_or_else(missing)?.node()
+}
 
-    async fn station_keys(&self) -> Result<EpochKeys<S>> {
-        let now = clock();
-        let keys = self.world.leader.inspect(move |leader| leader.epoch_keys(now)).await?;
-        keys.ok_or_else(|| SimError::Usage("the leader holds no key for datagrams".into()))
-    }
+async fn station_keys<S: Suite>(run: &PhaseRun<'_, S>) -> Result<EpochKeys<S>> {
+    let now = clock();
+    let keys = run.world.leader.inspect(move |leader| leader.epoch_keys(now)).await?;
+    keys.ok_or_else(|| SimError::Usage("the leader holds no key for datagrams".into()))
+}
 
-    async fn vehicle_keys(&self, drone: u32) -> Result<EpochKeys<S>> {
-        let now = clock();
-        let keys = self.drone(drone)?.inspect(move |edge| edge.named()?.epoch_keys(now)).await?;
-        keys.ok_or_else(|| SimError::Usage(format!("drone {drone} holds no key for datagrams")))
-    }
+async fn vehicle_keys<S: Suite>(run: &PhaseRun<'_, S>, drone: u32) -> Result<EpochKeys<S>> {
+    let now = clock();
+    let keys = vehicle_node(run, drone)?.inspect(move |edge| edge.named()?.epoch_keys(now)).await?;
+    keys.ok_or_else(|| SimError::Usage(format!("drone {drone} holds no key for datagrams")))
 }
 
 /// The machines' clock.

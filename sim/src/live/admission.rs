@@ -1,6 +1,8 @@
 //! Runs drones that join anonymously: a node with a fresh transport key for each membership; records what
 //! leaders see.
 
+pub(super) mod phases;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};

@@ -1,0 +1,67 @@
+//! Reads what leaders publish of epochs, once for all checks.
+
+use std::sync::Arc;
+
+use quiver_ainq::{EpochPart, Header, Suite};
+use quiver_message::Message;
+use quiver_testbed::HeaderReader;
+
+use crate::relays::carried;
+use crate::{Effect, NodeId, Step, World};
+
+/// A header that a leader sent, and the part for a member that came with it.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaderPublication<S: Suite> {
+    pub(crate) header: Header<S>,
+    /// D of the header.
+    pub(crate) digest: [u8; 32],
+    pub(crate) part: Option<EpochPart>,
+}
+
+/// Reads messages of leaders.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PublicationReader<S: Suite> {
+    headers: HeaderReader<S>,
+}
+
+impl<S: Suite> PublicationReader<S> {
+    /// Gives to `tell` each publication that a leader sent in a step.
+    pub(super) fn read(
+        &mut self,
+        world: &World<S>,
+        step: &Step,
+        tell: &mut dyn FnMut(&Arc<LeaderPublication<S>>),
+    ) {
+        if !matches!(step.node, NodeId::Leader(_)) {
+            return;
+        }
+        for effect in &step.effects {
+            let Effect::Sent { payload, .. } = effect else { continue };
+            for carried in carried(world.setup(), payload) {
+                self.decode(world, &carried).iter().for_each(&mut *tell);
+            }
+            self.decode(world, payload).iter().for_each(&mut *tell);
+        }
+    }
+
+    fn decode(&mut self, world: &World<S>, payload: &[u8]) -> Option<Arc<LeaderPublication<S>>> {
+        let deployment = world.fleet().deployment();
+        let (header, part) = self.headers.decode(deployment, payload).and_then(published)?;
+        if world.doubled(header.core.epoch).is_some() {
+            // Shown, not made by this leader: what its maker gives away is no secret of the group's.
+            return None;
+        }
+        let digest = header.digest(deployment);
+        Some(Arc::new(LeaderPublication { header, digest, part }))
+    }
+}
+
+/// The header and the part that a message carries.
+fn published<S: Suite>(message: Message<S>) -> Option<(Header<S>, Option<EpochPart>)> {
+    match message {
+        Message::Rekey(rekey) => Some((rekey.header, rekey.part)),
+        Message::Welcome(welcome) => Some((welcome.header, Some(welcome.part))),
+        Message::CatchUpReply(reply) => Some((reply.header, reply.part)),
+        _ => None,
+    }
+}

@@ -1,0 +1,10 @@
+//! Quorums in the world: a master key that several KGCs share, KGCs that lie, and what few of them know.
+
+mod byzantine_kgc;
+mod invariant;
+mod lying_kgcs;
+pub mod master_key;
+
+pub(crate) use self::byzantine_kgc::ByzantineKgc;
+pub(crate) use self::invariant::QuorumEvidence;
+pub(crate) use self::lying_kgcs::LyingKgcs;

@@ -1,0 +1,48 @@
+//! KGCs that lie, for as long as an action says.
+
+use std::collections::BTreeSet;
+
+use quiver_ainq::{KgcId, Suite};
+
+use crate::world::{Acted, WorldFeature, WorldKernel};
+use crate::{Action, NodeId, Step};
+
+/// KGCs that lie.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LyingKgcs(BTreeSet<KgcId>);
+
+impl LyingKgcs {
+    /// Returns true if a KGC lies, or would if it were switched on.
+    pub(crate) fn lies(&self, id: KgcId) -> bool {
+        self.0.contains(&id)
+    }
+}
+
+impl<S: Suite> WorldFeature<S> for LyingKgcs {
+    fn act(&mut self, kernel: &mut WorldKernel<S>, action: &Action, _: &mut Vec<Step>) -> Acted {
+        let Action::Lie { kgc, lies } = action else { return Acted::Pass };
+        if *lies {
+            self.0.insert(*kgc);
+        } else {
+            self.0.remove(kgc);
+        }
+        set_lying(kernel, *kgc, *lies);
+        Acted::Done
+    }
+
+    fn calm(&mut self, kernel: &mut WorldKernel<S>) -> Vec<NodeId> {
+        for id in std::mem::take(&mut self.0) {
+            set_lying(kernel, id, false);
+        }
+        Vec::new()
+    }
+}
+
+/// Makes a KGC that is switched on lie, or be honest again.
+fn set_lying<S: Suite>(kernel: &mut WorldKernel<S>, id: KgcId, lies: bool) {
+    let lie = lies.then(|| kernel.fleet().lies(id));
+    let sim_node = kernel.nodes.kgc_node_mut(id);
+    if let Some(kgc_node) = sim_node.and_then(|sim_node| sim_node.machine.as_deref_mut()) {
+        kgc_node.set_lying(lie);
+    }
+}
