@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
 use quiver_delivery::kgc::DeliveryCommand;
-use quiver_delivery::release::{Approval, ReleaseCommand};
+use quiver_key_release::{Approval, ReleaseCommand};
 use quiver_group::LeaderCommand;
 use quiver_ibe::Condition;
 use quiver_machine::Either;

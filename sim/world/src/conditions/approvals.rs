@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::{KgcId, Name, Suite};
-use quiver_delivery::release::ReleaseCommand;
+use quiver_key_release::ReleaseCommand;
 use quiver_group::LeaderCommand;
 use quiver_machine::Either;
 
