@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use quiver_ainq::{KgcId, Suite};
 use quiver_delivery::kgc::DeliveryCommand;
-use quiver_key_release::{Approval, ReleaseCommand};
 use quiver_group::LeaderCommand;
 use quiver_ibe::Condition;
+use quiver_key_release::{Approval, ReleaseCommand};
 use quiver_machine::Either;
 use quiver_world::Invariant;
 use quiver_world::conditions::{CHANNEL, SealedOrder, phase_two};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::{KgcId, Name, Suite};
-use quiver_key_release::ReleaseCommand;
 use quiver_group::LeaderCommand;
+use quiver_key_release::ReleaseCommand;
 use quiver_machine::Either;
 
 use super::CHANNEL;
