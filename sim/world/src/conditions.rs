@@ -71,7 +71,7 @@ pub struct SealedOrder {
 }
 
 impl SealedOrder {
-    /// Seals an order. NoObserver need be asked.
+    /// Seals an order. Nobody need be asked.
     ///
     /// # Errors
     /// [`IbeOrderError::Ibe`], never.

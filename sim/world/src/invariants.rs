@@ -75,7 +75,7 @@ pub enum Invariant {
     /// A crash at any point loses no acknowledged enrolment, join, leave or epoch.
     #[display("persistence")]
     Persistence,
-    /// NoObserver who may not be is a member or holds a key.
+    /// No node that may not be is a member or holds a key.
     #[display("no unauthorised member")]
     NoUnauthorisedMember,
     /// No node receives a message that was not sent, or any message twice.

@@ -14,7 +14,7 @@ use crate::{Action, Burst, DiskState, Forgery, LinkFaults, NodeId, NodeSet, Part
 /// Start state of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartState {
-    /// NoObserver is enrolled.
+    /// No drone is enrolled.
     Nothing,
     /// All nodes are enrolled, none is a member.
     Enrolled,
