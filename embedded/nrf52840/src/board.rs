@@ -104,37 +104,36 @@ pub struct Devices {
 #[must_use]
 pub fn start() -> Devices {
     let p = embassy_nrf::init(config());
-    #[cfg(not(any(feature = "dongle", feature = "feather")))]
-    let pins = (
-        p.P0_08.into(),
-        p.P0_06.into(),
-        p.P1_01.into(),
-        p.P1_02.into(),
-        p.P0_13.into(),
-        p.P0_14.into(),
-        p.P0_11.into(),
-    );
-    #[cfg(feature = "dongle")]
-    let pins = (
-        p.P0_22.into(),
-        p.P0_20.into(),
-        p.P0_15.into(),
-        p.P0_17.into(),
-        p.P0_06.into(),
-        p.P0_08.into(),
-        p.P1_06.into(),
-    );
-    #[cfg(feature = "feather")]
-    let pins = (
-        p.P0_24.into(),
-        p.P0_25.into(),
-        p.P0_07.into(),
-        p.P1_08.into(),
-        p.P1_10.into(),
-        p.P1_15.into(),
-        p.P1_02.into(),
-    );
-    let (link_rx, link_tx, console_rx, console_tx, good, bad, button): Pins = pins;
+    let pins: Pins = match BOARD {
+        BoardKind::DevelopmentKit => (
+            p.P0_08.into(),
+            p.P0_06.into(),
+            p.P1_01.into(),
+            p.P1_02.into(),
+            p.P0_13.into(),
+            p.P0_14.into(),
+            p.P0_11.into(),
+        ),
+        BoardKind::Dongle => (
+            p.P0_22.into(),
+            p.P0_20.into(),
+            p.P0_15.into(),
+            p.P0_17.into(),
+            p.P0_06.into(),
+            p.P0_08.into(),
+            p.P1_06.into(),
+        ),
+        BoardKind::Feather => (
+            p.P0_24.into(),
+            p.P0_25.into(),
+            p.P0_07.into(),
+            p.P1_08.into(),
+            p.P1_10.into(),
+            p.P1_15.into(),
+            p.P1_02.into(),
+        ),
+    };
+    let (link_rx, link_tx, console_rx, console_tx, good, bad, button) = pins;
     Devices {
         link_pins: UartPins { rx: link_rx, tx: link_tx },
         console_pins: UartPins { rx: console_rx, tx: console_tx },

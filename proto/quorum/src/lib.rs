@@ -15,13 +15,10 @@
 //! | `recovery` | repair of a member that lost its shares |
 //! | `signing`, `rules`, `statements` | statements: how they are signed, which, and what is known of them |
 //! | [`keys`] | what a member holds |
-#![cfg_attr(
-    feature = "std",
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/quorum.rs"),
-        "```"
-    )
+#![doc = concat!(
+    "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+    include_str!("../examples/quorum.rs"),
+    "```"
 )]
 #![no_std]
 #![cfg_attr(

@@ -1,13 +1,10 @@
 //! The schemes of `quiver-abe` at work for an authority: which there are, what they grant, and the choice
 //! among them at run time. Their delivery is the kernel's, to which statements, grants and keys are bytes
 //! ([`quiver_delivery::attributes`]).
-#![cfg_attr(
-    feature = "std",
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/attribute_key.rs"),
-        "```"
-    )
+#![doc = concat!(
+    "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+    include_str!("../examples/attribute_key.rs"),
+    "```"
 )]
 #![no_std]
 #![cfg_attr(

@@ -15,13 +15,10 @@
 //! | [`query`] | query and response: [`ShareQuery`], [`ShareResponse`] |
 //!
 //! The protocol around them, from hello to reply, is that of every payload: [`quiver_delivery`].
-#![cfg_attr(
-    feature = "std",
-    doc = concat!(
-        "\nWithout sockets, on the deterministic testbed:\n\n```\n",
-        include_str!("../examples/condition_key.rs"),
-        "```"
-    )
+#![doc = concat!(
+    "\nWithout sockets, on the deterministic testbed:\n\n```\n",
+    include_str!("../examples/condition_key.rs"),
+    "```"
 )]
 #![no_std]
 #![cfg_attr(
