@@ -391,6 +391,12 @@ fn two_headers_for_one_epoch_convict_the_leader<S: Suite>() {
     let mut forged = first.clone();
     forged.tag[1] ^= 1;
     assert_eq!(judge(&first, &forged, &swarm).unwrap_err(), Error::InvalidSignature);
+    // A header of another group proves nothing in this one, whichever of the two it is.
+    let mut foreign = second;
+    foreign.core.group = name("beta");
+    let foreign = sign(&mut swarm, &leader, &foreign);
+    assert_eq!(judge(&first, &foreign, &swarm).unwrap_err(), Error::WrongGroup);
+    assert_eq!(judge(&foreign, &first, &swarm).unwrap_err(), Error::WrongGroup);
 }
 
 fn two_headers_under_two_keys_of_one_serial_convict_the_leader<S: Suite>() {
