@@ -40,7 +40,7 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     /// Setup.
     ///
     /// # Errors
-    /// As the function of [`Scheme`](crate::Scheme).
+    /// See the function of this name in [`Scheme`](crate::Scheme).
     fn setup(
         universe: &Universe,
         rng: &mut (impl CryptoRngCore + ?Sized),
@@ -52,7 +52,7 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     /// Key generation.
     ///
     /// # Errors
-    /// As the function of [`Scheme`](crate::Scheme).
+    /// See the function of this name in [`Scheme`](crate::Scheme).
     fn derive(
         public: &Self::Public,
         master: &Self::Master,
@@ -63,7 +63,7 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     /// Encryption, without a message.
     ///
     /// # Errors
-    /// As the function of [`Scheme`](crate::Scheme).
+    /// See the function of this name in [`Scheme`](crate::Scheme).
     fn encapsulate(
         public: &Self::Public,
         terms: &Lowered<Self::CiphertextTerms>,
@@ -73,7 +73,7 @@ pub trait SchemeAlgebra: Sized + Copy + Debug + Send + Sync + 'static {
     /// Decryption.
     ///
     /// # Errors
-    /// As the function of [`Scheme`](crate::Scheme).
+    /// See the function of this name in [`Scheme`](crate::Scheme).
     fn decapsulate(
         key: (&Lowered<Self::KeyTerms>, &Self::KeyElements),
         ciphertext: (&Lowered<Self::CiphertextTerms>, &Self::CiphertextElements),

@@ -31,7 +31,7 @@ mod native;
 mod odd_digits;
 mod simd;
 
-/// What this build computes by.
+/// Back end that this build computes with.
 pub(super) mod chosen {
     pub use super::Blst;
     pub(crate) use super::native::Native as Supported;

@@ -1,6 +1,6 @@
 //! No blst: arkworks alone.
 
-/// What this build computes by.
+/// Back end that this build computes with.
 pub(super) mod chosen {
     use crate::backend::Arkworks;
 
