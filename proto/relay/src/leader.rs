@@ -11,7 +11,7 @@ use quiver_machine::{
 };
 use rand_core::CryptoRngCore;
 
-use crate::session::{RESEND, ReceivedBatch, RelaySession, WINDOW, ended};
+use crate::session::{RETRANSMIT_TIMEOUT, ReceivedBatch, RelaySession, WINDOW, ended};
 use crate::wire::{End, FrameBody, MAX_PAYLOAD, RelayBatch, RelayFrame, frame, frames};
 
 /// Limits of the relays of a leader.
@@ -27,7 +27,7 @@ pub struct RelayLimits {
 impl Default for RelayLimits {
     fn default() -> Self {
         // Twice as many as the drones of the largest relay, because strangers have places there, too.
-        Self { drones: 32_768, resend: RESEND }
+        Self { drones: 32_768, resend: RETRANSMIT_TIMEOUT }
     }
 }
 
@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     const RELAY: Peer = Peer(1);
-    const LIMITS: RelayLimits = RelayLimits { drones: 3, resend: RESEND };
+    const LIMITS: RelayLimits = RelayLimits { drones: 3, resend: RETRANSMIT_TIMEOUT };
 
     /// Sends every message back; blocks who says `block`, and penalises who says `lie`.
     #[derive(Debug, Default)]
@@ -446,7 +446,7 @@ mod tests {
         fn new() -> Self {
             let mut bench = Self {
                 machine: WithRelays::new(Echo::default(), LIMITS),
-                session: RelaySession::new(5, RESEND),
+                session: RelaySession::new(5, RETRANSMIT_TIMEOUT),
             };
             bench.input(Input::Connected { peer: RELAY, route: Route::Relay });
             bench
@@ -532,7 +532,7 @@ mod tests {
         let mut bench = Bench::new();
         bench.says([(1, FrameBody::Opened(true))]);
         let first = bench.machine.connected.clone();
-        bench.session = RelaySession::new(6, RESEND);
+        bench.session = RelaySession::new(6, RETRANSMIT_TIMEOUT);
         bench.says([(1, FrameBody::Opened(true))]);
         assert!(bench.machine.connected.len() == 1 && bench.machine.connected != first);
         let replayed = RelayBatch { session: 5, number: 1, ..RelayBatch::default() }.encode_to_vec();
@@ -653,7 +653,7 @@ mod tests {
         let mut bench = Bench::new();
         let stranger = Peer(2);
         bench.input(Input::Connected { peer: stranger, route: Route::Inbound });
-        let mut session = RelaySession::new(5, RESEND);
+        let mut session = RelaySession::new(5, RETRANSMIT_TIMEOUT);
         session.queue.push(1, frame(1, FrameBody::Opened(true)));
         let bytes = session.poll(Duration::ZERO).unwrap();
         let outputs = bench.input(Input::Received { from: stranger, via: Via::Peer, bytes: &bytes });

@@ -10,7 +10,7 @@ use quiver_machine::{Destination, Input, Machine, Misdeed, Now, Output, Peer, Ro
 use quiver_message::RekeyParts;
 use rand_core::CryptoRngCore;
 
-use crate::session::{RESEND, ReceivedBatch, RelaySession};
+use crate::session::{RETRANSMIT_TIMEOUT, ReceivedBatch, RelaySession};
 use crate::wire::{End, FrameBody, MAX_PAYLOAD, RelayBatch, RelayFrame, frame, frames};
 
 /// Times of a relay.
@@ -24,7 +24,7 @@ pub struct RelayTiming {
 
 impl Default for RelayTiming {
     fn default() -> Self {
-        Self { probe: Duration::from_secs(10), resend: RESEND }
+        Self { probe: Duration::from_secs(10), resend: RETRANSMIT_TIMEOUT }
     }
 }
 
@@ -375,7 +375,8 @@ mod tests {
             let mut all = Outputs::of(&mut self.relay);
             for (_, payload) in std::mem::take(&mut all.effects.sent) {
                 let batch = RelayBatch::decode(payload.as_slice()).unwrap();
-                let leader = self.leader.get_or_insert_with(|| RelaySession::new(batch.session, RESEND));
+                let leader =
+                    self.leader.get_or_insert_with(|| RelaySession::new(batch.session, RETRANSMIT_TIMEOUT));
                 if let ReceivedBatch::Frames(bytes) = leader.receive(now.monotonic, batch) {
                     told.extend(frames(&bytes).flatten().map(|frame| (frame.drone, frame.body.unwrap())));
                 }

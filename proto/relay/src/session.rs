@@ -1,7 +1,8 @@
 //! Ordered delivery of frames between a relay and its leader, the same at both ends.
 //!
-//! At most [`WINDOW`] batches are on their way. The other end says up to which number all have come; what it does not
-//! confirm is sent again, and a session in which that does not help is over.
+//! At most [`WINDOW`] batches are on their way (§21.2), so that an end that takes nothing costs the other half a
+//! megabyte. Each batch confirms all of the other end's up to a number. A batch that is not confirmed is sent again after
+//! a timeout, and a session in which [`ATTEMPTS`] repeats bring no confirmation is over.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub(crate) const WINDOW: usize = 4;
 /// Bytes of frames after which a batch is full. One frame may be longer.
 const FULL: usize = 128 << 10;
 /// Time after which batches that are not confirmed are sent again, unless a relay or leader is told otherwise.
-pub(crate) const RESEND: Duration = Duration::from_secs(5);
+pub(crate) const RETRANSMIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of times that a batch is sent again.
 const ATTEMPTS: u32 = 3;
 
@@ -25,7 +26,7 @@ const ATTEMPTS: u32 = 3;
 pub(crate) struct RelaySession {
     pub(crate) id: u64,
     /// Time after which batches that are not confirmed are sent again.
-    pause: Duration,
+    retransmit_timeout: Duration,
     pub(crate) queue: FairQueue,
     /// Sent and not confirmed, the oldest first.
     unconfirmed: VecDeque<(u64, Vec<u8>)>,
@@ -35,15 +36,16 @@ pub(crate) struct RelaySession {
     received: u64,
     /// Frames of batches that overtook others.
     early: BTreeMap<u64, Vec<u8>>,
-    /// The other end waits to be told.
-    owes: bool,
-    /// A batch without frames is to be confirmed.
+    /// True if the other end has sent a batch and no confirmation of it is on its way.
+    ack_pending: bool,
+    /// True if the next batch goes out without frames, so that the other end confirms that it is there.
     probing: bool,
-    /// Time to send again what is not confirmed, and how often that was done.
-    resend: Option<Duration>,
+    /// Time at which the batches that are not confirmed are sent again.
+    retransmit_at: Option<Duration>,
+    /// Number of times that they were sent again since the last confirmation.
     attempts: u32,
-    /// Index in `unconfirmed` from which on batches are sent again now.
-    again: Option<usize>,
+    /// Index in `unconfirmed` of the next batch to send again; `None` if all were.
+    retransmit_from: Option<usize>,
 }
 
 /// Result of a batch.
@@ -58,20 +60,20 @@ pub(crate) enum ReceivedBatch {
 }
 
 impl RelaySession {
-    pub(crate) fn new(id: u64, pause: Duration) -> Self {
+    pub(crate) fn new(id: u64, retransmit_timeout: Duration) -> Self {
         Self {
             id,
-            pause,
+            retransmit_timeout,
             queue: FairQueue::default(),
             unconfirmed: VecDeque::new(),
             sent: 0,
             received: 0,
             early: BTreeMap::new(),
-            owes: false,
+            ack_pending: false,
             probing: false,
-            resend: None,
+            retransmit_at: None,
             attempts: 0,
-            again: None,
+            retransmit_from: None,
         }
     }
 
@@ -86,14 +88,15 @@ impl RelaySession {
         self.unconfirmed.retain(|(number, _)| *number > batch.received);
         if self.unconfirmed.len() < before {
             // Progress begins the count of attempts anew: a slow link is not a dead one.
-            (self.attempts, self.again) = (0, None);
-            self.resend = (!self.unconfirmed.is_empty()).then(|| now + self.pause);
+            self.attempts = 0;
+            self.retransmit_from = None;
+            self.retransmit_at = (!self.unconfirmed.is_empty()).then(|| now + self.retransmit_timeout);
         }
         // §21.2: 0 is a mere confirmation, which needs none itself; else the ends would confirm for ever.
         if batch.number == 0 {
             return ReceivedBatch::Nothing;
         }
-        self.owes = true;
+        self.ack_pending = true;
         let ahead = batch.number.saturating_sub(self.received);
         // A repeat shows that its confirmation was lost, so that another goes out. Beyond the window no
         // honest end sends.
@@ -122,10 +125,10 @@ impl RelaySession {
 
     /// The next message to send.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Vec<u8>> {
-        if let Some(place) = self.again {
-            self.again = (place + 1 < self.unconfirmed.len()).then_some(place + 1);
-            if let Some((number, frames)) = self.unconfirmed.get(place) {
-                let (number, frames) = (*number, frames.clone());
+        // §21.2: repeats go first, because the other end can take nothing before the batch that it lacks.
+        if let Some(index) = self.retransmit_from {
+            self.retransmit_from = (index + 1 < self.unconfirmed.len()).then_some(index + 1);
+            if let Some((number, frames)) = self.unconfirmed.get(index).cloned() {
                 return Some(self.batch(number, frames));
             }
         }
@@ -139,15 +142,15 @@ impl RelaySession {
             }
             self.sent += 1;
             self.unconfirmed.push_back((self.sent, frames.clone()));
-            self.resend.get_or_insert(now + self.pause);
+            self.retransmit_at.get_or_insert(now + self.retransmit_timeout);
             return Some(self.batch(self.sent, frames));
         }
         // Every batch confirms; one of its own is sent only if nothing else goes out.
-        self.owes.then(|| self.batch(0, Vec::new()))
+        self.ack_pending.then(|| self.batch(0, Vec::new()))
     }
 
     fn batch(&mut self, number: u64, frames: Vec<u8>) -> Vec<u8> {
-        self.owes = false;
+        self.ack_pending = false;
         let Self { id, received, .. } = *self;
         RelayBatch { session: id, number, received, frames, ended: false }.encode_to_vec()
     }
@@ -158,19 +161,20 @@ impl RelaySession {
         if self.queue.has_overflowed() {
             return true;
         }
-        if self.resend.is_some_and(|at| at <= now) {
+        if self.retransmit_at.is_some_and(|at| at <= now) {
             // §21.2: sent again three times without a confirmation.
             if self.attempts == ATTEMPTS {
                 return true;
             }
             self.attempts += 1;
-            (self.resend, self.again) = (Some(now + self.pause), Some(0));
+            self.retransmit_at = Some(now + self.retransmit_timeout);
+            self.retransmit_from = Some(0);
         }
         false
     }
 
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        if self.queue.has_overflowed() { Some(Duration::ZERO) } else { self.resend }
+        if self.queue.has_overflowed() { Some(Duration::ZERO) } else { self.retransmit_at }
     }
 }
 
@@ -194,7 +198,8 @@ mod tests {
 
     #[test]
     fn frames_come_in_order_and_no_more_than_a_window_is_on_its_way() {
-        let (mut near, mut far) = (RelaySession::new(7, RESEND), RelaySession::new(7, RESEND));
+        let (mut near, mut far) =
+            (RelaySession::new(7, RETRANSMIT_TIMEOUT), RelaySession::new(7, RETRANSMIT_TIMEOUT));
         for number in 0..20 {
             near.queue.push(number, vec![u8::try_from(number).unwrap(); FULL]);
         }
@@ -221,11 +226,12 @@ mod tests {
 
     #[test]
     fn lost_batch_is_sent_again_with_those_behind_it_and_taken_once() {
-        let (mut near, mut far) = (RelaySession::new(7, RESEND), RelaySession::new(7, RESEND));
+        let (mut near, mut far) =
+            (RelaySession::new(7, RETRANSMIT_TIMEOUT), RelaySession::new(7, RETRANSMIT_TIMEOUT));
         let (sent, batches) = full_batches(&mut near, 3);
         assert_eq!(far.receive(NOW, batches[0].clone()), ReceivedBatch::Frames(batches[0].frames.clone()));
-        assert!(!near.tick(NOW + RESEND));
-        let again: Vec<_> = std::iter::from_fn(|| near.poll(NOW + RESEND)).collect();
+        assert!(!near.tick(NOW + RETRANSMIT_TIMEOUT));
+        let again: Vec<_> = std::iter::from_fn(|| near.poll(NOW + RETRANSMIT_TIMEOUT)).collect();
         assert_eq!(again, sent);
         assert_eq!(far.receive(NOW, batches[0].clone()), ReceivedBatch::Nothing, "a second time");
         for batch in &batches[1..] {
@@ -236,7 +242,8 @@ mod tests {
 
     #[test]
     fn batches_that_overtake_others_wait_for_their_turn() {
-        let (mut near, mut far) = (RelaySession::new(7, RESEND), RelaySession::new(7, RESEND));
+        let (mut near, mut far) =
+            (RelaySession::new(7, RETRANSMIT_TIMEOUT), RelaySession::new(7, RETRANSMIT_TIMEOUT));
         let (_, batches) = full_batches(&mut near, 4);
         for early in [3, 1, 3] {
             assert_eq!(far.receive(NOW, batches[early].clone()), ReceivedBatch::Nothing);
@@ -253,28 +260,29 @@ mod tests {
 
     #[test]
     fn session_in_which_nothing_is_confirmed_is_over() {
-        let mut near = RelaySession::new(7, RESEND);
+        let mut near = RelaySession::new(7, RETRANSMIT_TIMEOUT);
         near.queue.push(1, vec![1]);
         assert!(near.poll(NOW).is_some());
-        let ticks = (0..=ATTEMPTS).map(|attempt| near.tick(NOW + RESEND * (attempt + 1)));
+        let ticks = (0..=ATTEMPTS).map(|attempt| near.tick(NOW + RETRANSMIT_TIMEOUT * (attempt + 1)));
         assert_eq!(ticks.collect::<Vec<_>>(), [false, false, false, true]);
     }
 
     #[test]
     fn probe_is_confirmed_and_one_that_is_not_ends_the_session() {
-        let (mut near, mut far) = (RelaySession::new(7, RESEND), RelaySession::new(7, RESEND));
+        let (mut near, mut far) =
+            (RelaySession::new(7, RETRANSMIT_TIMEOUT), RelaySession::new(7, RETRANSMIT_TIMEOUT));
         near.probe();
         assert_eq!(carried(&mut near, &mut far), [ReceivedBatch::Frames(Vec::new())]);
         assert_eq!(carried(&mut far, &mut near), [ReceivedBatch::Nothing]);
         assert_eq!((near.poll(NOW), near.deadline()), (None, None), "confirmed, once and for all");
         near.probe();
         assert!(near.poll(NOW).is_some());
-        assert!((0..=ATTEMPTS).any(|attempt| near.tick(NOW + RESEND * (attempt + 1))));
+        assert!((0..=ATTEMPTS).any(|attempt| near.tick(NOW + RETRANSMIT_TIMEOUT * (attempt + 1))));
     }
 
     #[test]
     fn confirmation_of_what_was_not_sent_breaks_a_session() {
-        let mut near = RelaySession::new(7, RESEND);
+        let mut near = RelaySession::new(7, RETRANSMIT_TIMEOUT);
         assert_eq!(
             near.receive(NOW, RelayBatch { session: 7, received: 1, ..RelayBatch::default() }),
             ReceivedBatch::Broken
