@@ -5,14 +5,14 @@
 mod adoption;
 #[path = "quorum/bench.rs"]
 mod bench;
+#[path = "quorum/conditions/condition_keys.rs"]
+mod condition_keys;
 #[path = "quorum/copies.rs"]
 mod copies;
 #[path = "quorum/drones.rs"]
 mod drones;
 #[path = "quorum/foreign_rows.rs"]
 mod foreign_rows;
-#[path = "quorum/conditions/key_collection.rs"]
-mod key_collection;
 #[path = "quorum/conditions/key_release.rs"]
 mod key_release;
 #[path = "quorum/liar.rs"]

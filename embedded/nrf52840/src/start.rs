@@ -21,13 +21,13 @@ bind_interrupts!(
     }
 );
 
-static BESIDE: InterruptExecutor = InterruptExecutor::new();
+static INTERRUPT_EXECUTOR: InterruptExecutor = InterruptExecutor::new();
 
 #[interrupt]
 #[allow(unsafe_code, reason = "the executor must be called by its interrupt and by nothing else")]
 unsafe fn EGU1_SWI1() {
     // SAFETY: this is the interrupt that `beside` starts the executor with.
-    unsafe { BESIDE.on_interrupt() }
+    unsafe { INTERRUPT_EXECUTOR.on_interrupt() }
 }
 
 /// Devices that the tasks of [`beside`] take over.
@@ -46,7 +46,7 @@ pub struct Tasks {
 /// Call it once.
 pub fn beside(tasks: Tasks) {
     interrupt::EGU1_SWI1.set_priority(Priority::P6);
-    let spawner = BESIDE.start(interrupt::EGU1_SWI1);
+    let spawner = INTERRUPT_EXECUTOR.start(interrupt::EGU1_SWI1);
     let id = board::device_id();
     let [a, b, c, d, ..] = id;
     // There is one place for each task, and this is the one time that they are started.

@@ -11,8 +11,8 @@ use rand::rngs::OsRng;
 
 use crate::ALL;
 use crate::bench::Bench;
+use crate::condition_keys::{collect, collect_within, published};
 use crate::drones::Fleet;
-use crate::key_collection::{collect, collect_within, published};
 
 type S = Ristretto255;
 
