@@ -31,7 +31,7 @@ pub use self::event::{Event, MessageSender, ReceivedMessage, RemoteService};
 pub use self::options::{Options, Token, Unlock};
 use self::process::ProcessIdentity;
 use self::shared::BlockingState;
-pub use self::status::{Standing, Status};
+pub use self::status::{MembershipStanding, Status};
 use self::unconfirmed::Unconfirmed;
 pub use self::wait::Wait;
 use crate::service::{self, RunningEdge, Start, Task};

@@ -19,8 +19,10 @@ use serde_json::{Map, Value};
 
 use crate::features::FEATURES;
 use crate::metrics::clock_contradiction;
+use crate::service::connection_history::{
+    ANEW, ConnectionHistory, END_THE_COPY, MembershipProblem, MembershipState,
+};
 use crate::service::send_queue::{DroppedMessages, QueuedMessage, SendQueue};
-use crate::service::situation::{ANEW, END_THE_COPY, MembershipState, Situation, Trouble};
 use crate::service::{ServiceEdge, confirmation};
 
 /// A request.
@@ -147,8 +149,8 @@ pub(crate) struct UnreachedLeader {
 }
 
 impl ConnectionStatus {
-    fn of(situation: &Situation, unreached: &[Unreached], leading: Option<(Peer, &Name)>) -> Self {
-        let (leaders, alone_since) = situation.connections();
+    fn of(history: &ConnectionHistory, unreached: &[Unreached], leading: Option<(Peer, &Name)>) -> Self {
+        let (leaders, alone_since) = history.connections();
         let leads = |peer: Peer| leading.filter(|(leader, _)| *leader == peer);
         Self {
             none_since: leaders.is_empty().then_some(alone_since),
@@ -183,9 +185,9 @@ impl ConnectionStatus {
 
 /// State of a running edge beside its machine.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct ControlContext {
     /// History that it learned.
-    pub(crate) situation: Situation,
+    pub(crate) history: ConnectionHistory,
     /// Messages that wait; `None` for an anonymous drone.
     pub(crate) queue: Option<SendQueue>,
 }
@@ -231,29 +233,29 @@ impl MachineState {
     }
 
     /// Reason for which the drone will not become a member by itself.
-    fn trouble(&self, situation: &Situation) -> Option<Trouble> {
+    fn problem(&self, history: &ConnectionHistory) -> Option<MembershipProblem> {
         if self.status.synced {
             return None;
         }
-        let told = situation.trouble();
+        let told = history.problem();
         if let (Some(copy), Some(doubtful)) =
             (&self.duplicate, told.as_ref().filter(|told| told.is_in_doubt()))
         {
             let (standing, reason, since) = (MembershipState::Copied, copy.clone(), doubtful.since);
-            return Some(Trouble { standing, reason, next: END_THE_COPY, since });
+            return Some(MembershipProblem { standing, reason, next: END_THE_COPY, since });
         }
         if let Some(issued) = self.revoked {
             let since = told
                 .filter(|told| told.standing == MembershipState::Revoked)
                 .map_or(issued, |told| told.since);
             let reason = "the KGC's revocation list names it".into();
-            return Some(Trouble { standing: MembershipState::Revoked, reason, next: ANEW, since });
+            return Some(MembershipProblem { standing: MembershipState::Revoked, reason, next: ANEW, since });
         }
         let ended = self.identity_ends.filter(|ends| *ends <= clock::unix_now());
         match (told, ended) {
-            (None | Some(Trouble { standing: MembershipState::Refused, .. }), Some(since)) => {
+            (None | Some(MembershipProblem { standing: MembershipState::Refused, .. }), Some(since)) => {
                 let reason = "its identity has ended".into();
-                Some(Trouble { standing: MembershipState::Refused, reason, next: ANEW, since })
+                Some(MembershipProblem { standing: MembershipState::Refused, reason, next: ANEW, since })
             }
             (told, _) => told,
         }
@@ -263,11 +265,11 @@ impl MachineState {
 /// Reason why the drone has no valid key; `None` if nothing but a leader is lacking.
 pub(crate) async fn obstacle(
     running: &RunningDrone<GroupEdge>,
-    situation: &Situation,
+    history: &ConnectionHistory,
 ) -> Result<Option<KeyObstacle>, Stopped> {
     let machine = MachineState::read(running).await.map_err(|_| Stopped)?;
-    let told = machine.trouble(situation).and_then(|trouble| match trouble.standing {
-        MembershipState::Evicted if trouble.is_in_doubt() => Some(KeyObstacle::Removed),
+    let told = machine.problem(history).and_then(|problem| match problem.standing {
+        MembershipState::Evicted if problem.is_in_doubt() => Some(KeyObstacle::Removed),
         MembershipState::Evicted => Some(KeyObstacle::Evicted),
         MembershipState::Copied => Some(KeyObstacle::Removed),
         MembershipState::Revoked => Some(KeyObstacle::Revoked),
@@ -297,35 +299,34 @@ fn held_up(queue: &SendQueue, standing: MembershipState, status: &EdgeStatus) ->
 }
 
 impl EdgeStatusReply {
-    /// The status of an anonymous drone between two memberships in this group; `advice` while it is in no trouble.
-    pub(crate) fn idle(group: &Name, situation: &Situation, advice: &str) -> Self {
-        let trouble = situation.trouble();
+    /// The status of an anonymous drone between two memberships in this group; `advice` while nothing keeps it out.
+    pub(crate) fn idle(group: &Name, history: &ConnectionHistory, advice: &str) -> Self {
+        let problem = history.problem();
         Self {
             group: Some(group.to_string()),
-            standing: trouble.as_ref().map_or(MembershipState::Joining, |trouble| trouble.standing),
-            next: Some(trouble.as_ref().map_or(advice, |trouble| trouble.next).into()),
-            since: trouble.as_ref().map(|trouble| trouble.since),
-            reason: trouble.map(|trouble| trouble.reason),
-            connection: ConnectionStatus::of(situation, &[], None),
+            standing: problem.as_ref().map_or(MembershipState::Joining, |problem| problem.standing),
+            next: Some(problem.as_ref().map_or(advice, |problem| problem.next).into()),
+            since: problem.as_ref().map(|problem| problem.since),
+            reason: problem.map(|problem| problem.reason),
+            connection: ConnectionStatus::of(history, &[], None),
             ..Self::default()
         }
     }
 
-    fn of(machine: &MachineState, surroundings: &Surroundings, unreached: &[Unreached]) -> Self {
-        let (status, situation) = (&machine.status, &surroundings.situation);
-        let trouble = machine.trouble(situation);
-        let standing = match &trouble {
-            Some(trouble) => trouble.standing,
+    fn of(machine: &MachineState, context: &ControlContext, unreached: &[Unreached]) -> Self {
+        let (status, history) = (&machine.status, &context.history);
+        let problem = machine.problem(history);
+        let standing = match &problem {
+            Some(problem) => problem.standing,
             None if status.synced => MembershipState::Member,
             None if status.slot.is_some() => MembershipState::Behind,
             None => MembershipState::Joining,
         };
-        let connection =
-            ConnectionStatus::of(situation, unreached, status.leader.zip(machine.leader.as_ref()));
+        let connection = ConnectionStatus::of(history, unreached, status.leader.zip(machine.leader.as_ref()));
         let waits = matches!(standing, MembershipState::Behind | MembershipState::Joining)
             && connection.leaders.is_empty();
-        let next = match &trouble {
-            Some(trouble) => Some(trouble.next),
+        let next = match &problem {
+            Some(problem) => Some(problem.next),
             None if machine.duplicate.is_some() => Some(END_THE_COPY),
             None if waits => Some("it waits for a leader: start it, or check --leader"),
             None => None,
@@ -344,15 +345,15 @@ impl EdgeStatusReply {
             starts: status.boot_no,
             standing,
             next: next.map(String::from),
-            since: trouble.as_ref().map(|trouble| trouble.since),
-            reason: trouble.map(|trouble| trouble.reason),
+            since: problem.as_ref().map(|problem| problem.since),
+            reason: problem.map(|problem| problem.reason),
             connection,
             kem: machine.kem,
             pair: machine.kem_state.map(KemRow::from),
             clock: None,
-            queued: surroundings.queue.as_ref().map_or(0, SendQueue::len),
-            held_up: surroundings.queue.as_ref().and_then(|queue| held_up(queue, standing, status)),
-            dropped: surroundings.queue.as_ref().and_then(SendQueue::dropped),
+            queued: context.queue.as_ref().map_or(0, SendQueue::len),
+            held_up: context.queue.as_ref().and_then(|queue| held_up(queue, standing, status)),
+            dropped: context.queue.as_ref().and_then(SendQueue::dropped),
             stalled: None,
             duplicate: machine.duplicate.clone(),
             features: Map::new(),
@@ -420,13 +421,13 @@ impl EdgeStatusReply {
 /// Answers a request.
 pub(crate) async fn answer(
     running: RunningDrone<GroupEdge>,
-    surroundings: Surroundings,
+    context: ControlContext,
     request: EdgeRequest,
 ) -> Answered {
     match request {
         EdgeRequest::Status => {
             let machine = MachineState::read(&running).await?;
-            let mut status = EdgeStatusReply::of(&machine, &surroundings, &running.machine.unreached());
+            let mut status = EdgeStatusReply::of(&machine, &context, &running.machine.unreached());
             let by_key = || clock_contradiction(&machine.status, machine.key_issued, clock::unix_now());
             status.clock = node::disagreement(&running.machine).or_else(by_key);
             status.stalled = running.machine.metrics().trouble();
@@ -435,7 +436,7 @@ pub(crate) async fn answer(
         EdgeRequest::Send { channel, text, signed } => {
             let channel = Name::new(&channel).map_err(|error| error.to_string())?;
             let message = QueuedMessage { channel, text, signed, at: clock::unix_now(), group: None };
-            send(&running, &surroundings, message).await
+            send(&running, &context, message).await
         }
     }
 }
@@ -443,15 +444,15 @@ pub(crate) async fn answer(
 /// Sends a message, or queues it if no leader confirms it.
 async fn send(
     running: &RunningDrone<GroupEdge>,
-    surroundings: &Surroundings,
+    context: &ControlContext,
     message: QueuedMessage,
 ) -> Answered {
     Error::check_message(&message.text).map_err(|error| error.to_string())?;
     let machine = MachineState::read(running).await?;
     // Once the copy is ended, the drone is a member again.
-    let trouble = machine.trouble(&surroundings.situation);
-    if let Some(Trouble { standing, reason, .. }) =
-        trouble.filter(|it| it.standing != MembershipState::Copied)
+    let problem = machine.problem(&context.history);
+    if let Some(MembershipProblem { standing, reason, .. }) =
+        problem.filter(|it| it.standing != MembershipState::Copied)
     {
         return Err(format!(
             "not sent: this drone is not a member ({standing}: {reason}); see `edge status`"
@@ -459,7 +460,7 @@ async fn send(
     }
     let command = message.command();
     let group = machine.status.group.as_ref().map(Name::to_string);
-    let Some((queue, group)) = surroundings.queue.as_ref().zip(group) else {
+    let Some((queue, group)) = context.queue.as_ref().zip(group) else {
         if !machine.status.synced {
             return Err("not sent: this drone is not in sync with the group; see `edge status`".into());
         }

@@ -46,7 +46,7 @@ mod provision;
 mod service;
 
 pub use blocking::{
-    Edge, Error, ErrorKind, Event, ExportedKey, MAX_MESSAGE, MessageSender, Options, ReceivedMessage,
-    RemoteService, Result, Standing, Status, Token, Unlock, Wait,
+    Edge, Error, ErrorKind, Event, ExportedKey, MAX_MESSAGE, MembershipStanding, MessageSender, Options,
+    ReceivedMessage, RemoteService, Result, Status, Token, Unlock, Wait,
 };
 pub use program::program;

@@ -4,12 +4,12 @@
 //! with the KGC, so in a group of thousands none of them keeps a connection to it.
 
 pub(crate) mod confirmation;
+pub(crate) mod connection_history;
 mod host;
 mod member;
 mod memberships;
 mod observer;
 pub(crate) mod send_queue;
-pub(crate) mod situation;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -45,13 +45,13 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
+use self::connection_history::ConnectionHistory;
 use self::host::{EdgeHost, Keeping, ObservedConnections};
 use self::member::RunningMember;
 pub(crate) use self::observer::{EdgeNodeEvent, Observer, Printer, RunningEdge};
 use self::send_queue::SendQueue;
-use self::situation::Situation;
 use crate::config::{Config, newest};
-use crate::control::{self, Surroundings};
+use crate::control::{self, ControlContext};
 use crate::metrics::EdgeMetrics;
 
 /// The machine of this service.
@@ -109,9 +109,9 @@ where
     };
     let (drone, records) = DroneService::open(config, &file, obtain, Missing::Create)?;
     file.keep(&config.drone.data_dir)?;
-    let situation = Situation::new(clock::unix_now());
+    let history = ConnectionHistory::new(clock::unix_now());
     let (metrics, parts) = (EdgeMetrics::default(), RunningParts::default());
-    let service = EdgeService { drone, config, observer, metrics, parts, situation, shutdown };
+    let service = EdgeService { drone, config, observer, metrics, parts, history, shutdown };
     service.work(newest(records), token, task).await
 }
 
@@ -166,7 +166,7 @@ struct EdgeService<'a> {
     metrics: EdgeMetrics,
     /// Parts of features, once it is enrolled.
     parts: RunningParts,
-    situation: Situation,
+    history: ConnectionHistory,
     shutdown: Shutdown,
 }
 
@@ -304,14 +304,14 @@ impl EdgeService<'_> {
         self.observer.opened();
         self.observer.running(status, Arc::new(running.clone()));
         let mut tasks = JoinSet::new();
-        let around = Surroundings { situation: self.situation.clone(), queue: Some(queue.clone()) };
+        let context = ControlContext { history: self.history.clone(), queue: Some(queue.clone()) };
         let parts = self.parts.clone();
         let answer = move |running, request| {
             let parts = (request == control::EdgeRequest::Status).then(|| parts.clone());
-            let answer = control::answer(running, around.clone(), request);
+            let answer = control::answer(running, context.clone(), request);
             async move { parts.unwrap_or_default().with_report(answer.await) }
         };
-        let member = RunningMember { edge: running.clone(), situation: self.situation.clone() };
+        let member = RunningMember { edge: running.clone(), history: self.history.clone() };
         let node_that_runs: Arc<dyn RunningNode> = Arc::new(member);
         let place = (self.config.drone.data_dir.as_path(), Config::NAME);
         let _control =
@@ -355,7 +355,7 @@ impl EdgeService<'_> {
             refused: mpsc::channel(1).0,
             failures: broadcast::channel(FAILURES).0,
             metrics: self.metrics.clone(),
-            situation: self.situation.clone(),
+            history: self.history.clone(),
             parts: self.parts.clone(),
         }
     }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use quiver_edge::{
-    Edge, ErrorKind, Event, MessageSender, Options, ReceivedMessage, RemoteService, Standing, Token, Unlock,
+    Edge, ErrorKind, Event, MembershipStanding, MessageSender, Options, ReceivedMessage, RemoteService,
+    Token, Unlock,
 };
 use quiver_service_testing::deployment::{ANY, PASSPHRASE};
 use quiver_service_testing::{Process, TestDeployment, eventually};
@@ -115,7 +116,7 @@ fn drones_within_a_program_enrol_join_talk_and_leave() {
     assert_ne!(one.export_key("chat", MINUTE).expect("a key").key.expose(), keys[0].key.expose());
     one.leave(MINUTE).expect("left");
     next(&one, |event| *event == Event::Left);
-    assert_eq!(one.status().expect("status").standing, Standing::Left);
+    assert_eq!(one.status().expect("status").standing, MembershipStanding::Left);
     assert_eq!(one.send("chat", b"?", true, MINUTE).expect_err("left").kind(), ErrorKind::NotJoined);
     let before = group.bench.served(1, (0, 0));
     assert_ne!(two.export_key("map", MINUTE).expect("a key").key.expose(), keys[1].key.expose());
@@ -138,7 +139,10 @@ fn drone_goes_on_after_a_restart_and_hears_that_it_is_evicted() {
     let edge = Edge::open(group.options("edge-1")).expect("it opens again");
     edge.join(MINUTE).expect("in step");
     let after = edge.status().expect("status");
-    assert_eq!((after.standing, &after.name, after.slot), (Standing::Member, &before.name, before.slot));
+    assert_eq!(
+        (after.standing, &after.name, after.slot),
+        (MembershipStanding::Member, &before.name, before.slot)
+    );
     assert!(after.epoch >= before.epoch);
     let leader = group.leader.address();
     group.leader.kill();
@@ -159,12 +163,12 @@ fn drone_goes_on_after_a_restart_and_hears_that_it_is_evicted() {
     group.bench.ok("leader", &["evict", "edge-1"]);
     next(&edge, |event| *event == Event::Evicted);
     assert_eq!(edge.join(MINUTE).expect_err("evicted").kind(), ErrorKind::Refused);
-    assert_eq!(edge.status().expect("status").standing, Standing::Evicted);
+    assert_eq!(edge.status().expect("status").standing, MembershipStanding::Evicted);
     // A drone that is revoked learns it, and knows it from its start the next time.
     let revoked = group.joined("edge-2");
     group.bench.ok("kgc", &["drone", "revoke", "edge-2"]);
     eventually("it learns that it is revoked", || {
-        (revoked.status().expect("status").standing == Standing::Revoked).then_some(())
+        (revoked.status().expect("status").standing == MembershipStanding::Revoked).then_some(())
     });
     drop(revoked);
     let revoked = Edge::open(group.options("edge-2")).expect("it opens");
@@ -229,7 +233,7 @@ fn drone_without_a_kgc_waits_no_longer_than_it_was_told() {
         edge.join(Duration::from_millis(100)).expect_err("nobody answers").kind(),
         ErrorKind::TimedOut
     );
-    assert_eq!(edge.status().expect("status").standing, Standing::Enrolling);
+    assert_eq!(edge.status().expect("status").standing, MembershipStanding::Enrolling);
     let error = edge.join(MINUTE).expect_err("nobody answers");
     assert!(error.to_string().contains("not enrolled within 2s"), "{error}");
     assert_eq!(edge.status().expect_err("it is over"), error);

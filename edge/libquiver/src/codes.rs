@@ -77,7 +77,7 @@ pub const QUIVER_STANDING_REVOKED: u32 = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quiver_edge::{ErrorKind, MAX_MESSAGE, Standing};
+    use quiver_edge::{ErrorKind, MAX_MESSAGE, MembershipStanding};
 
     #[test]
     fn numbers_are_those_of_the_library() {
@@ -97,12 +97,12 @@ mod tests {
         ];
         errors.iter().for_each(|(code, kind)| assert_eq!(*code, *kind as i32));
         let standings = [
-            (QUIVER_STANDING_ENROLLING, Standing::Enrolling),
-            (QUIVER_STANDING_JOINING, Standing::Joining),
-            (QUIVER_STANDING_MEMBER, Standing::Member),
-            (QUIVER_STANDING_LEFT, Standing::Left),
-            (QUIVER_STANDING_EVICTED, Standing::Evicted),
-            (QUIVER_STANDING_REVOKED, Standing::Revoked),
+            (QUIVER_STANDING_ENROLLING, MembershipStanding::Enrolling),
+            (QUIVER_STANDING_JOINING, MembershipStanding::Joining),
+            (QUIVER_STANDING_MEMBER, MembershipStanding::Member),
+            (QUIVER_STANDING_LEFT, MembershipStanding::Left),
+            (QUIVER_STANDING_EVICTED, MembershipStanding::Evicted),
+            (QUIVER_STANDING_REVOKED, MembershipStanding::Revoked),
         ];
         standings.iter().for_each(|(code, standing)| assert_eq!(*code, *standing as u32));
         assert_eq!(QUIVER_MAX_MESSAGE, MAX_MESSAGE);

@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use quiver_edge::{
-    Error, ErrorKind, MAX_MESSAGE, MessageSender, Options, RemoteService, Standing, Token, Unlock, Wait,
+    Error, ErrorKind, MAX_MESSAGE, MembershipStanding, MessageSender, Options, RemoteService, Token, Unlock,
+    Wait,
 };
 
 /// The longest time that a drone takes to say how it is doing.
@@ -272,12 +273,12 @@ impl From<quiver_edge::Status> for Status {
         let (term, counter) = status.epoch.unzip();
         Self {
             standing: match status.standing {
-                Standing::Enrolling => "enrolling",
-                Standing::Joining => "joining",
-                Standing::Member => "member",
-                Standing::Left => "left",
-                Standing::Evicted => "evicted",
-                Standing::Revoked => "revoked",
+                MembershipStanding::Enrolling => "enrolling",
+                MembershipStanding::Joining => "joining",
+                MembershipStanding::Member => "member",
+                MembershipStanding::Left => "left",
+                MembershipStanding::Evicted => "evicted",
+                MembershipStanding::Revoked => "revoked",
                 _ => "other",
             },
             name: status.name,

@@ -14,7 +14,7 @@ use quiver_machine::{Either, RefusalReason, Route};
 use quiver_service::drone::feature::GroupEdgeEvent;
 
 use super::queue::BoundedEventQueue;
-use super::{Error, ErrorKind, Event, RemoteService, Result, Standing, Status, Wait};
+use super::{Error, ErrorKind, Event, MembershipStanding, RemoteService, Result, Status, Wait};
 use crate::service::{EdgeNodeEvent, Observer, RunningEdge};
 
 /// The state that all share.
@@ -29,7 +29,7 @@ pub(super) struct BlockingState {
 #[derive(Default)]
 struct DroneState {
     phase: Phase,
-    standing: Standing,
+    standing: MembershipStanding,
     /// Reason for which a leader refuses for good, until the application was told, or it does not any more.
     refusal: Option<String>,
     name: Option<String>,
@@ -148,8 +148,8 @@ impl BlockingState {
     /// The group to join anew, if the drone has left it.
     pub(super) fn begin_to_join(&self) -> Option<Name> {
         let mut state = self.lock();
-        let group = state.group.clone().filter(|_| state.standing == Standing::Left)?;
-        state.standing = Standing::Joining;
+        let group = state.group.clone().filter(|_| state.standing == MembershipStanding::Left)?;
+        state.standing = MembershipStanding::Joining;
         Some(group)
     }
 
@@ -157,9 +157,9 @@ impl BlockingState {
         let refused = |text: String| Some(Err(Error::new(ErrorKind::Refused, text)));
         self.wait(wait, |state| match (&state.phase, state.standing) {
             (Phase::Ended(error), _) => Some(Err(error.clone())),
-            (Phase::Running(_), Standing::Member) => Some(Ok(())),
-            (_, Standing::Evicted) => refused("this drone was evicted from the group".into()),
-            (_, Standing::Revoked) => refused("this drone was revoked by the KGC".into()),
+            (Phase::Running(_), MembershipStanding::Member) => Some(Ok(())),
+            (_, MembershipStanding::Evicted) => refused("this drone was evicted from the group".into()),
+            (_, MembershipStanding::Revoked) => refused("this drone was revoked by the KGC".into()),
             // Told once: the leader is asked again.
             _ => state.refusal.take().map(|reason| {
                 Err(Error::new(
@@ -173,7 +173,9 @@ impl BlockingState {
     pub(super) fn wait_until_left(&self, wait: Wait<'_>) -> Result<()> {
         self.wait(wait, |state| match (&state.phase, state.standing) {
             (Phase::Ended(error), _) => Some(Err(error.clone())),
-            (_, Standing::Left | Standing::Evicted | Standing::Revoked) => Some(Ok(())),
+            (_, MembershipStanding::Left | MembershipStanding::Evicted | MembershipStanding::Revoked) => {
+                Some(Ok(()))
+            }
             _ => None,
         })
     }
@@ -229,7 +231,7 @@ impl BlockingState {
         let text = |name: &Name| name.to_string();
         let standing = match (state.standing, machine) {
             // A key that is not known to be current is not used.
-            (Standing::Member, Some(machine)) if !machine.synced => Standing::Joining,
+            (MembershipStanding::Member, Some(machine)) if !machine.synced => MembershipStanding::Joining,
             (standing, _) => standing,
         };
         let group = machine.and_then(|machine| machine.group.as_ref());
@@ -284,8 +286,8 @@ impl Observer for BlockingState {
             if !matches!(state.phase, Phase::Ended(_)) {
                 state.phase = Phase::Running(edge);
             }
-            if state.standing == Standing::Enrolling {
-                state.standing = Standing::Joining;
+            if state.standing == MembershipStanding::Enrolling {
+                state.standing = MembershipStanding::Joining;
             }
             state.name = status.name.map(|name| name.to_string());
             state.group = status.group;
@@ -311,19 +313,19 @@ impl Observer for BlockingState {
     fn event(&self, status: &EdgeStatus, event: &EdgeNodeEvent) {
         let Either::Left(GroupEdgeEvent::Edge(event)) = event else { return };
         if matches!(event, EdgeEvent::MembershipDropped { .. }) {
-            return self.change(|state| state.standing = Standing::Joining);
+            return self.change(|state| state.standing = MembershipStanding::Joining);
         }
         let revoked = status.name.is_some() && *event == EdgeEvent::Refused(RefusalReason::Revoked);
         let Some(event) = Event::of(status, event) else { return };
         self.change(|state| {
             match &event {
-                Event::Refused { .. } if revoked => state.standing = Standing::Revoked,
+                Event::Refused { .. } if revoked => state.standing = MembershipStanding::Revoked,
                 Event::Enrolled { name } => {
-                    (state.name, state.standing) = (Some(name.clone()), Standing::Joining);
+                    (state.name, state.standing) = (Some(name.clone()), MembershipStanding::Joining);
                 }
-                Event::Epoch { .. } => (state.standing, state.refusal) = (Standing::Member, None),
-                Event::Left => state.standing = Standing::Left,
-                Event::Evicted => state.standing = Standing::Evicted,
+                Event::Epoch { .. } => (state.standing, state.refusal) = (MembershipStanding::Member, None),
+                Event::Left => state.standing = MembershipStanding::Left,
+                Event::Evicted => state.standing = MembershipStanding::Evicted,
                 Event::Refused { service: RemoteService::Leader, reason, transient: false } => {
                     state.refusal = Some(reason.clone());
                 }

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub struct Status {
     /// Standing of the drone.
-    pub standing: Standing,
+    pub standing: MembershipStanding,
     /// Name of the drone, once enrolled.
     pub name: Option<String>,
     /// The group that it is in or wants to be in.
@@ -28,7 +28,7 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u8)]
-pub enum Standing {
+pub enum MembershipStanding {
     /// The drone asks the KGC for its key.
     #[default]
     Enrolling = 0,

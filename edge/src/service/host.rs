@@ -15,8 +15,8 @@ use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 
 use super::ServiceEdge;
+use super::connection_history::ConnectionHistory;
 use super::observer::{EdgeNodeEvent, Observer, refuser};
-use super::situation::Situation;
 use crate::metrics::EdgeMetrics;
 
 /// The owner of the state that the host stores.
@@ -45,7 +45,7 @@ pub(super) struct EdgeHost {
     /// Reason why something was not sent.
     pub(super) failures: broadcast::Sender<&'static str>,
     pub(super) metrics: EdgeMetrics,
-    pub(super) situation: Situation,
+    pub(super) history: ConnectionHistory,
     pub(super) parts: RunningParts,
 }
 
@@ -67,12 +67,12 @@ impl Host<ServiceEdge> for EdgeHost {
     }
 
     fn connected(&mut self, peer: Peer, route: Route, place: &str) {
-        self.situation.connected(peer, route, place, clock::unix_now());
+        self.history.connected(peer, route, place, clock::unix_now());
         self.connections.open(peer, route, place);
     }
 
     fn disconnected(&mut self, peer: Peer) {
-        self.situation.disconnected(peer, clock::unix_now());
+        self.history.disconnected(peer, clock::unix_now());
         self.connections.close(peer);
     }
 
@@ -100,7 +100,7 @@ impl EdgeHost {
     /// Counts and logs an event, and tells whoever waits for it.
     fn edge_event(&self, status: &EdgeStatus, event: EdgeEvent) {
         self.metrics.count(&event, status.name.is_some());
-        self.situation.note(&event, status.group.is_some(), clock::unix_now());
+        self.history.note(&event, status.group.is_some(), clock::unix_now());
         match event {
             EdgeEvent::Enrolled { name } => {
                 tracing::info!(%name, "enrolled as {name}");
@@ -147,7 +147,7 @@ impl EdgeHost {
     fn membership_event(&self, event: Box<dyn MembershipEvent>) {
         event.log();
         if let Some(exclusion) = event.exclusion() {
-            self.situation.note_exclusion(exclusion, clock::unix_now());
+            self.history.note_exclusion(exclusion, clock::unix_now());
         }
         if let Keeping::Attachment { over, .. } = &self.keeping
             && event.is_end()

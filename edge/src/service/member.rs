@@ -9,13 +9,13 @@ use quiver_service::drone::feature::{
 };
 
 use super::ServiceEdge;
-use super::situation::Situation;
+use super::connection_history::ConnectionHistory;
 use crate::control;
 
 /// A running edge, and what it learned.
 pub(super) struct RunningMember {
     pub(super) edge: RunningDrone<GroupEdge>,
-    pub(super) situation: Situation,
+    pub(super) history: ConnectionHistory,
 }
 
 #[async_trait]
@@ -45,6 +45,6 @@ impl RunningNode for RunningMember {
     }
 
     async fn obstacle(&self) -> Result<Option<KeyObstacle>, Stopped> {
-        control::obstacle(&self.edge, &self.situation).await
+        control::obstacle(&self.edge, &self.history).await
     }
 }

@@ -28,7 +28,7 @@ use super::host::{EdgeHost, Keeping};
 use super::send_queue::SendQueue;
 use super::{EdgeService, FAILURES, PATHS};
 use crate::config::Config;
-use crate::control::{self, EdgeRequest, EdgeStatusReply, Surroundings};
+use crate::control::{self, ControlContext, EdgeRequest, EdgeStatusReply};
 
 /// A service that runs one membership after another.
 struct ServiceOfMemberships<'a> {
@@ -44,7 +44,7 @@ struct ServiceOfMemberships<'a> {
 /// State that requests are answered from.
 struct Answering {
     running: watch::Receiver<Option<RunningDrone<GroupEdge>>>,
-    around: Surroundings,
+    context: ControlContext,
     client: KeyClient,
     keypair: Arc<DroneKeypair<Ristretto255>>,
     group: Name,
@@ -71,7 +71,7 @@ impl EdgeService<'_> {
         let running = watch::Sender::new(None);
         let answering = Answering {
             running: running.subscribe(),
-            around: Surroundings { situation: self.situation.clone(), queue: None },
+            context: ControlContext { history: self.history.clone(), queue: None },
             client: drone.client.clone(),
             keypair: Arc::clone(&drone.keypair),
             group: drone.group.clone(),
@@ -125,7 +125,7 @@ impl MembershipRunner for ServiceOfMemberships<'_> {
         let goal = async { ended.recv().await.ok_or(Stopped.into()) };
         let ending = run_until(driver, &mut service.shutdown, &mut refusals, goal).await?;
         self.running.send_replace(None);
-        service.situation.all_disconnected(clock::unix_now());
+        service.history.all_disconnected(clock::unix_now());
         monitor.close().await;
         Ok(ending)
     }
@@ -144,14 +144,14 @@ impl Answering {
             let answered = match (request, running) {
                 (DroneRequest::Role(request @ EdgeRequest::Status), running) => {
                     let known = match running {
-                        Some(running) => control::answer(running, self.around.clone(), request).await.ok(),
+                        Some(running) => control::answer(running, self.context.clone(), request).await.ok(),
                         None => None,
                     };
-                    let idle = || EdgeStatusReply::idle(&self.group, &self.around.situation, self.advice);
+                    let idle = || EdgeStatusReply::idle(&self.group, &self.context.history, self.advice);
                     known.map_or_else(|| json(&idle()), Ok)
                 }
                 (DroneRequest::Role(request), Some(running)) => {
-                    control::answer(running, self.around.clone(), request).await
+                    control::answer(running, self.context.clone(), request).await
                 }
                 (DroneRequest::Keys(request), _) if self.client.answers_anonymous(&request) => {
                     let keypair = copy(self.client.keys().deployment(), &self.keypair).ok();

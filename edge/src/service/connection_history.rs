@@ -9,16 +9,16 @@ use quiver_machine::{Peer, RefusalReason, Route};
 use quiver_service::drone::feature::Exclusion;
 use serde::{Deserialize, Serialize};
 
-/// History of connections and trouble. Clones are of the same.
+/// Leaders that are connected, and the reason why the drone is no member, if it is none. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Situation(Arc<Mutex<ConnectivityState>>);
+pub(crate) struct ConnectionHistory(Arc<Mutex<ConnectivityState>>);
 
 #[derive(Debug)]
 struct ConnectivityState {
     leaders: BTreeMap<Peer, LeaderConnection>,
     /// Time since which no leader is connected, if none is.
     alone_since: u64,
-    trouble: Option<Trouble>,
+    problem: Option<MembershipProblem>,
 }
 
 /// A connection with a leader.
@@ -32,7 +32,7 @@ pub(crate) struct LeaderConnection {
 
 /// Reason why the drone is no member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct MembershipProblem {
     /// Standing of the drone.
     pub(crate) standing: MembershipState,
     /// The reason, for people.
@@ -94,7 +94,7 @@ pub(crate) const END_THE_COPY: &str = "end the copy, and delete its data directo
 pub(crate) const ANEW: &str =
     "it is not admitted again under its key: enrol it anew, in another data directory, with a fresh token";
 
-impl Trouble {
+impl MembershipProblem {
     /// Derives from an event why the drone is no member. `asks_again`: whether it goes on to ask for
     /// admission.
     fn of(event: &EdgeEvent, asks_again: bool, since: u64) -> Option<Self> {
@@ -137,13 +137,13 @@ impl Trouble {
     }
 }
 
-impl Situation {
+impl ConnectionHistory {
     /// Makes the state in which nothing is known yet.
     pub(crate) fn new(now: u64) -> Self {
         Self(Arc::new(Mutex::new(ConnectivityState {
             leaders: BTreeMap::new(),
             alone_since: now,
-            trouble: None,
+            problem: None,
         })))
     }
 
@@ -178,40 +178,40 @@ impl Situation {
     /// admission.
     pub(crate) fn note(&self, event: &EdgeEvent, asks_again: bool, now: u64) {
         if let EdgeEvent::KeyActivated { .. } = event {
-            self.known().trouble = None;
+            self.known().problem = None;
         }
-        let Some(trouble) = Trouble::of(event, asks_again, now) else { return };
-        self.keep(trouble);
+        let Some(problem) = MembershipProblem::of(event, asks_again, now) else { return };
+        self.keep(problem);
     }
 
     /// Takes note of why the drone is no member after a membership that a feature made.
     pub(crate) fn note_exclusion(&self, exclusion: Exclusion, now: u64) {
         let standing = if exclusion.evicted { MembershipState::Evicted } else { MembershipState::Refused };
-        self.keep(Trouble { standing, reason: exclusion.reason, next: exclusion.next, since: now });
+        self.keep(MembershipProblem { standing, reason: exclusion.reason, next: exclusion.next, since: now });
     }
 
-    fn keep(&self, trouble: Trouble) {
+    fn keep(&self, problem: MembershipProblem) {
         let mut known = self.known();
         // The leader's signed statements outlast refusals, which nothing authenticates; and what was told
         // first says since when.
-        let stays = known.trouble.as_ref().is_some_and(|known| {
-            known.standing == trouble.standing
+        let stays = known.problem.as_ref().is_some_and(|known| {
+            known.standing == problem.standing
                 || (known.standing == MembershipState::Evicted
-                    && trouble.standing == MembershipState::Refused)
+                    && problem.standing == MembershipState::Refused)
         });
-        match &mut known.trouble {
+        match &mut known.problem {
             // Now it is known.
-            Some(doubtful) if doubtful.is_in_doubt() && trouble.standing == MembershipState::Evicted => {
-                *doubtful = Trouble { since: doubtful.since, ..trouble };
+            Some(doubtful) if doubtful.is_in_doubt() && problem.standing == MembershipState::Evicted => {
+                *doubtful = MembershipProblem { since: doubtful.since, ..problem };
             }
             _ if stays => {}
-            _ => known.trouble = Some(trouble),
+            _ => known.problem = Some(problem),
         }
     }
 
     /// Reason why the drone is no member, if it was told.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
-        self.known().trouble.clone()
+    pub(crate) fn problem(&self) -> Option<MembershipProblem> {
+        self.known().problem.clone()
     }
 
     /// The connections with leaders, and since when there is none.
@@ -228,61 +228,61 @@ mod tests {
 
     #[test]
     fn first_word_of_a_kind_says_since_when_and_a_key_ends_it() {
-        let situation = Situation::new(0);
-        situation.note(&EdgeEvent::Refused(RefusalReason::Busy), true, 1);
-        assert_eq!(situation.trouble(), None, "it may be admitted in a moment");
-        situation.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 2);
-        situation.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 3);
-        let trouble = situation.trouble().expect("refused");
-        assert_eq!((trouble.standing, trouble.since), (MembershipState::Refused, 2));
-        situation.note(&EdgeEvent::Evicted, false, 4);
-        situation.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 5);
-        situation.note(&EdgeEvent::Refused(RefusalReason::Evicted), true, 6);
-        let trouble = situation.trouble().expect("evicted");
+        let history = ConnectionHistory::new(0);
+        history.note(&EdgeEvent::Refused(RefusalReason::Busy), true, 1);
+        assert_eq!(history.problem(), None, "it may be admitted in a moment");
+        history.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 2);
+        history.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 3);
+        let problem = history.problem().expect("refused");
+        assert_eq!((problem.standing, problem.since), (MembershipState::Refused, 2));
+        history.note(&EdgeEvent::Evicted, false, 4);
+        history.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 5);
+        history.note(&EdgeEvent::Refused(RefusalReason::Evicted), true, 6);
+        let problem = history.problem().expect("evicted");
         assert_eq!(
-            (trouble.standing, trouble.since),
+            (problem.standing, problem.since),
             (MembershipState::Evicted, 4),
             "refusals are not signed"
         );
         let epoch = quiver_ainq::Epoch { term: 1, counter: 1 };
-        situation.note(&EdgeEvent::KeyActivated { epoch, digest: [0; 32], slot: 0 }, true, 7);
-        assert_eq!(situation.trouble(), None);
+        history.note(&EdgeEvent::KeyActivated { epoch, digest: [0; 32], slot: 0 }, true, 7);
+        assert_eq!(history.problem(), None);
     }
 
     #[test]
     fn removal_is_in_doubt_until_the_leader_says_that_it_was_an_eviction() {
-        let situation = Situation::new(0);
-        situation.note(&EdgeEvent::Evicted, true, 1);
-        let trouble = situation.trouble().expect("removed");
-        assert!(trouble.is_in_doubt() && trouble.reason.contains("copy of its state"), "{trouble:?}");
-        assert_ne!(trouble.next, ANEW);
-        situation.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 2);
-        assert!(situation.trouble().expect("removed").is_in_doubt(), "refusals are not signed");
-        situation.note(&EdgeEvent::Refused(RefusalReason::Evicted), true, 3);
-        let trouble = situation.trouble().expect("evicted");
-        assert_eq!((trouble.standing, trouble.next, trouble.since), (MembershipState::Evicted, ANEW, 1));
+        let history = ConnectionHistory::new(0);
+        history.note(&EdgeEvent::Evicted, true, 1);
+        let problem = history.problem().expect("removed");
+        assert!(problem.is_in_doubt() && problem.reason.contains("copy of its state"), "{problem:?}");
+        assert_ne!(problem.next, ANEW);
+        history.note(&EdgeEvent::Refused(RefusalReason::WrongGroup), true, 2);
+        assert!(history.problem().expect("removed").is_in_doubt(), "refusals are not signed");
+        history.note(&EdgeEvent::Refused(RefusalReason::Evicted), true, 3);
+        let problem = history.problem().expect("evicted");
+        assert_eq!((problem.standing, problem.next, problem.since), (MembershipState::Evicted, ANEW, 1));
     }
 
     #[test]
     fn stopped_node_leaves_no_connections_behind() {
-        let situation = Situation::new(5);
-        situation.connected(Peer(1), Route::Leader, "10.0.0.1:7001", 10);
-        situation.all_disconnected(11);
-        assert_eq!(situation.connections(), (Vec::new(), 11));
-        situation.all_disconnected(12);
-        assert_eq!(situation.connections(), (Vec::new(), 11));
+        let history = ConnectionHistory::new(5);
+        history.connected(Peer(1), Route::Leader, "10.0.0.1:7001", 10);
+        history.all_disconnected(11);
+        assert_eq!(history.connections(), (Vec::new(), 11));
+        history.all_disconnected(12);
+        assert_eq!(history.connections(), (Vec::new(), 11));
     }
 
     #[test]
     fn connections_of_leaders_stand_since_they_came_and_their_absence_since_the_last_one_went() {
-        let situation = Situation::new(5);
-        assert_eq!(situation.connections(), (Vec::new(), 5));
-        situation.connected(Peer(1), Route::Leader, "10.0.0.1:7001", 10);
-        situation.connected(Peer(3), Route::Kgc, "10.0.0.9:7000", 11);
+        let history = ConnectionHistory::new(5);
+        assert_eq!(history.connections(), (Vec::new(), 5));
+        history.connected(Peer(1), Route::Leader, "10.0.0.1:7001", 10);
+        history.connected(Peer(3), Route::Kgc, "10.0.0.9:7000", 11);
         let connection = LeaderConnection { place: "10.0.0.1:7001".into(), since: 10 };
-        assert_eq!(situation.connections().0, [(Peer(1), connection)]);
-        situation.disconnected(Peer(3), 12);
-        situation.disconnected(Peer(1), 13);
-        assert_eq!(situation.connections(), (Vec::new(), 13));
+        assert_eq!(history.connections().0, [(Peer(1), connection)]);
+        history.disconnected(Peer(3), 12);
+        history.disconnected(Peer(1), 13);
+        assert_eq!(history.connections(), (Vec::new(), 13));
     }
 }
