@@ -3,19 +3,21 @@
 mod corrections;
 mod departures;
 mod ground_stations;
+mod group_questions;
 mod links;
 mod security_state;
-mod speech;
+mod status_texts;
 mod wide_ids;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, DronePublicKey, EpochKeys, LEADER_SLOT, Signature, Slot, Suite};
+use quiver_ainq::{Deployment, EpochKeys, LEADER_SLOT, Slot, Suite};
 use quiver_datagram::{
-    Config, DatagramRefusal, Datagrams, Event, Payload, PayloadOrigin, Priority, SigningRequest, Suspicion,
+    Config, DatagramRefusal, Datagrams, Event, Payload, PayloadOrigin, Priority, Suspicion,
 };
 use quiver_mavlink::message::{GroundParameter, Severity};
 use quiver_mavlink::{
@@ -30,15 +32,16 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use self::corrections::Corrections;
 use self::departures::Departures;
 use self::ground_stations::GroundStations;
-use self::links::BridgeLinks;
+use self::group_questions::{GroupAnswer, GroupQuestion};
+use self::links::{BridgeLinks, EndpointLinks};
 use self::security_state::SecurityState;
-use self::speech::{Speech, Trouble};
-use self::wide_ids::WideFrames;
+use self::status_texts::{PassageProblem, StatusTextThrottle};
 use crate::carrier::{self, Arrived, CarrierCommand, CarrierContext, Content, MemoryCarrier, OpenCarrier};
 use crate::endpoint::{self, EndpointPort, LinkEvent};
 use crate::error::BridgeError;
-use crate::feed::{GroupServices, Inputs, Obstacle};
 use crate::flight_log::FlightLog;
+use crate::frame_drop::FrameDrop;
+use crate::group_inputs::{BridgeInputs, GroupServices, MissingKeyReason};
 use crate::report::{
     BridgeReport, BridgeStatus, CarrierStatus, EndpointStatus, FrameDirection, SenderReport,
 };
@@ -72,44 +75,46 @@ const LOGGED_UNSIGNED: usize = 64;
 /// Reason for which a payload of a member is dropped that is no batch of frames.
 const NO_FRAMES: &str = "it is no batch of frames: is that end of another version?";
 
-/// Answer of the group's machine.
-enum Answer<S: Suite> {
-    Signed(u64, Option<Signature<S>>),
-    MaySign(Slot, Box<DronePublicKey<S>>, bool),
-    Done,
+/// Keepalives for a leader's relay.
+#[derive(Debug)]
+struct KeepaliveClock {
+    /// Datagrams sent when the last keepalive was due.
+    sent: u64,
+    /// Time at which the next is due.
+    due: Instant,
 }
 
-/// Question to it.
-enum Question<S: Suite> {
-    Sign(SigningRequest),
-    MaySign(Slot, Box<DronePublicKey<S>>),
-    WantEpoch,
-    ReachLeader,
-    /// Forged tags, with the epoch's digest.
-    Forgeries([u8; 32]),
+/// Systems of the ground stations that the autopilot here listens to, by its parameters.
+#[derive(Debug, Default)]
+struct ObeyedGrounds {
+    /// The first; `None` until the autopilot has said so.
+    first: Option<u32>,
+    /// The last, or 0 if there is one alone.
+    last: u32,
 }
 
-impl<S: Suite> Question<S> {
-    async fn ask(self, group: impl GroupServices<S>) -> Answer<S> {
-        match self {
-            Self::Sign(request) => Answer::Signed(request.id, group.sign(request.statement).await),
-            Self::MaySign(slot, drone) => {
-                let may = group.may_sign(slot, (*drone).clone()).await;
-                Answer::MaySign(slot, drone, may)
-            }
-            Self::WantEpoch => {
-                group.want_epoch().await;
-                Answer::Done
-            }
-            Self::ReachLeader => {
-                group.reach_leader().await;
-                Answer::Done
-            }
-            Self::Forgeries(digest) => {
-                group.forgeries(digest).await;
-                Answer::Done
-            }
-        }
+impl ObeyedGrounds {
+    /// The systems; `None` if the autopilot has not said which.
+    fn systems(&self) -> Option<RangeInclusive<u32>> {
+        let first = self.first?;
+        Some(first..=self.last.max(first))
+    }
+}
+
+/// Carriers that are open, and what they share with the bridge.
+struct OpenCarriers {
+    carriers: Vec<OpenCarrier>,
+    arrived: mpsc::Receiver<Arrived>,
+    context: CarrierContext,
+    tasks: JoinSet<()>,
+}
+
+impl OpenCarriers {
+    fn none() -> Self {
+        let (sender, arrived) = mpsc::channel(ARRIVED);
+        let context =
+            CarrierContext { arrived: sender, room: Arc::new(Notify::new()), system: Arc::default() };
+        Self { carriers: Vec::new(), arrived, context, tasks: JoinSet::new() }
     }
 }
 
@@ -129,7 +134,7 @@ pub struct Bridge<S: Suite> {
     /// Messages that were dropped because they were not signed, and of which the log has said so.
     logged_unsigned: BTreeSet<u32>,
     /// Reasons for which something of a member was dropped, and of which the log has said so.
-    refused_of_members: BTreeSet<&'static str>,
+    refused_of_members: BTreeSet<FrameDrop>,
     carriers: Vec<OpenCarrier>,
     events: mpsc::Receiver<LinkEvent>,
     arrived: mpsc::Receiver<Arrived>,
@@ -141,26 +146,27 @@ pub struct Bridge<S: Suite> {
     table: Arc<SystemIds>,
     /// The table, by slot.
     members: HashMap<Slot, (u32, String)>,
-    /// Slot of this member and the epoch's digest, while there is a valid key.
+    /// Slot of this member while there is a valid key.
     slot: Option<Slot>,
+    /// Digest of the epoch while there is a valid key.
+    digest: Option<[u8; 32]>,
     /// System id of this end when it had a key last.
     last_system: Option<u32>,
-    digest: Option<[u8; 32]>,
-    questions: VecDeque<Question<S>>,
-    /// Number of datagrams sent when the last keepalive was due, and when the next is; `None` without a relay.
-    keepalive: Option<(u64, Instant)>,
+    questions: VecDeque<GroupQuestion<S>>,
+    /// Keepalives; `None` without a relay.
+    keepalive: Option<KeepaliveClock>,
     /// Outcomes of the leader's messages about the table.
     table_counters: TableCounters,
-    speech: Speech,
+    status_texts: StatusTextThrottle,
     departures: Departures,
     /// Reason why there is no key, if the service knows.
-    obstacle: Option<Obstacle>,
+    obstacle: Option<MissingKeyReason>,
     /// The last frame of a program was of another system than the one granted.
     misnumbered: bool,
     /// The system of the last frame of a program: there is one that can be told something.
     local_system: Option<u32>,
-    /// The first and the last ground station that the autopilot here listens to, if it said so.
-    listens: (Option<u32>, u32),
+    /// Ground stations that the autopilot here listens to.
+    obeyed_grounds: ObeyedGrounds,
     state: SecurityState,
     corrections: Corrections,
     flight_log: Option<FlightLog>,
@@ -179,12 +185,12 @@ impl<S: Suite> Bridge<S> {
         clock: fn() -> Option<Duration>,
         report: BridgeReport,
     ) -> Result<Self, BridgeError> {
-        let (shared, arrived) = shared();
-        let (mut carriers, mut tasks) = (Vec::new(), JoinSet::new());
+        let mut opened = OpenCarriers::none();
         for (index, carrier) in settings.carriers.iter().enumerate() {
-            carriers.push(carrier::open(carrier, index, &shared, &mut tasks).await?);
+            let carrier = carrier::open(carrier, index, &opened.context, &mut opened.tasks).await?;
+            opened.carriers.push(carrier);
         }
-        Self::with_carriers(settings, deployment, clock, report, (carriers, arrived, shared, tasks)).await
+        Self::with_carriers(settings, deployment, clock, report, opened).await
     }
 
     /// The same on a medium in memory, in place of the settings' carriers.
@@ -198,9 +204,9 @@ impl<S: Suite> Bridge<S> {
         report: BridgeReport,
         carrier: MemoryCarrier,
     ) -> Result<Self, BridgeError> {
-        let ((shared, arrived), mut tasks) = (shared(), JoinSet::new());
-        let carriers = vec![carrier.open(&shared, &mut tasks)];
-        Self::with_carriers(settings, deployment, clock, report, (carriers, arrived, shared, tasks)).await
+        let mut opened = OpenCarriers::none();
+        opened.carriers.push(carrier.open(&opened.context, &mut opened.tasks));
+        Self::with_carriers(settings, deployment, clock, report, opened).await
     }
 
     async fn with_carriers(
@@ -208,9 +214,9 @@ impl<S: Suite> Bridge<S> {
         deployment: Deployment<S>,
         clock: fn() -> Option<Duration>,
         report: BridgeReport,
-        opened: (Vec<OpenCarrier>, mpsc::Receiver<Arrived>, CarrierContext, JoinSet<()>),
+        opened: OpenCarriers,
     ) -> Result<Self, BridgeError> {
-        let (carriers, arrived, shared, mut tasks) = opened;
+        let OpenCarriers { carriers, arrived, context, mut tasks } = opened;
         let (opened_links, events) = mpsc::channel(EVENTS);
         let next = Arc::new(AtomicU64::new(0));
         let drained = Arc::new(Notify::new());
@@ -238,23 +244,23 @@ impl<S: Suite> Bridge<S> {
             carriers,
             events,
             arrived,
-            room: shared.room,
-            system: shared.system,
+            room: context.room,
+            system: context.system,
             _tasks: tasks,
             table: Arc::default(),
             members: HashMap::new(),
             slot: None,
-            last_system: None,
             digest: None,
+            last_system: None,
             questions: VecDeque::new(),
-            keepalive: is_star.then(|| (0, Instant::now())),
+            keepalive: is_star.then(|| KeepaliveClock { sent: 0, due: Instant::now() }),
             table_counters: TableCounters::default(),
-            speech: Speech::default(),
+            status_texts: StatusTextThrottle::default(),
             departures: Departures::default(),
             obstacle: None,
             misnumbered: false,
             local_system: None,
-            listens: (None, 0),
+            obeyed_grounds: ObeyedGrounds::default(),
             state: SecurityState::new(Instant::now(), settings.state_every),
             corrections: Corrections::default(),
             flight_log: settings.flight_log.map(FlightLog::start),
@@ -262,8 +268,8 @@ impl<S: Suite> Bridge<S> {
         })
     }
 
-    /// Works until the feed is gone. Dropping the future closes everything.
-    pub async fn run(mut self, mut inputs: Inputs<S>, group: impl GroupServices<S>) {
+    /// Works until the senders of its inputs are gone. Dropping the future closes everything.
+    pub async fn run(mut self, mut inputs: BridgeInputs<S>, group: impl GroupServices<S>) {
         let mut answers = JoinSet::new();
         let mut publishing = interval(PUBLISH_EVERY);
         publishing.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -369,9 +375,10 @@ impl<S: Suite> Bridge<S> {
             // A carrier that is full is told when its senders' time is over.
             let _ = carrier.orders.try_send(CarrierCommand::KeyChanged);
         }
-        if let Some((sent, at)) = &mut self.keepalive {
+        if let Some(keepalive) = &mut self.keepalive {
             // A relay is to be shown anew under each key.
-            (*sent, *at) = (self.datagrams.counters().sent, Instant::now());
+            keepalive.sent = self.datagrams.counters().sent;
+            keepalive.due = Instant::now();
         }
         self.keep_alive();
         self.grant();
@@ -380,14 +387,16 @@ impl<S: Suite> Bridge<S> {
 
     /// Shows the leader's relay where this member is, if it has sent nothing for a while.
     fn keep_alive(&mut self) {
-        let (sent, now) = (self.datagrams.counters().sent, Instant::now());
-        let Some((before, at)) = &mut self.keepalive else { return };
+        let sent = self.datagrams.counters().sent;
+        let now = Instant::now();
+        let Some(keepalive) = &mut self.keepalive else { return };
         // Only a datagram that opens under the present key shows the relay that a member sent it.
-        if now < *at || self.slot.is_none() {
+        if now < keepalive.due || self.slot.is_none() {
             return;
         }
-        let is_silent = *before == sent;
-        (*before, *at) = (sent, now + KEEPALIVE_EVERY);
+        let is_silent = keepalive.sent == sent;
+        keepalive.sent = sent;
+        keepalive.due = now + KEEPALIVE_EVERY;
         if is_silent || sent == 0 {
             let payload = Payload { bytes: KEEPALIVE.into(), priority: Priority::Telemetry, sign: false };
             // Without a key there is nobody to show it to.
@@ -432,51 +441,51 @@ impl<S: Suite> Bridge<S> {
 
     /// Has the leader dialled while there is no valid key, or no new one although it is time.
     fn look_for_leader(&mut self) {
-        let lacks = match self.trouble() {
+        let lacks = match self.passage_problem() {
             Some(
-                Trouble::NotJoined
-                | Trouble::RanOut
-                | Trouble::BetweenKeys
-                | Trouble::Behind
-                | Trouble::EndsSoon,
+                PassageProblem::NotJoined
+                | PassageProblem::RanOut
+                | PassageProblem::BetweenKeys
+                | PassageProblem::Behind
+                | PassageProblem::EndsSoon,
             ) => true,
-            Some(Trouble::Obstacle(obstacle)) => obstacle.may_end(),
+            Some(PassageProblem::Obstacle(obstacle)) => obstacle.may_end(),
             _ => false,
         };
         // Dialling costs nobody but this member, so that it may go on as long as something is lacking.
         if lacks {
-            self.ask(Question::ReachLeader);
+            self.ask(GroupQuestion::ReachLeader);
         }
     }
 
     /// Reason why frames do not pass, or soon will not.
-    fn trouble(&self) -> Option<Trouble> {
+    fn passage_problem(&self) -> Option<PassageProblem> {
         let now = Instant::now();
         if self.slot.is_none() || !self.datagrams.is_open() {
             return Some(match (self.obstacle, self.state.has_run_out(now)) {
-                (Some(obstacle), _) => Trouble::Obstacle(obstacle),
-                (None, None) => Trouble::NotJoined,
-                (None, Some(true)) => Trouble::RanOut,
-                (None, Some(false)) => Trouble::BetweenKeys,
+                (Some(obstacle), _) => PassageProblem::Obstacle(obstacle),
+                (None, None) => PassageProblem::NotJoined,
+                (None, Some(true)) => PassageProblem::RanOut,
+                (None, Some(false)) => PassageProblem::BetweenKeys,
             });
         }
         // §20.12: receivers take frames as the system granted to the slot; without one they take none.
         if self.own_system().is_none() {
-            return Some(Trouble::NoSystemId);
+            return Some(PassageProblem::NoSystemId);
         }
         if self.misnumbered {
-            return Some(Trouble::OtherSystem);
+            return Some(PassageProblem::OtherSystem);
         }
         // §20.8: nothing opens, and datagrams of another epoch come.
         if self.datagrams.lacks_epoch(self.now()) {
-            return Some(Trouble::Behind);
+            return Some(PassageProblem::Behind);
         }
         if self.state.ends_soon(now) {
-            return Some(Trouble::EndsSoon);
+            return Some(PassageProblem::EndsSoon);
         }
-        let listens = self.listens.0?;
-        let heard = self.grounds.other_than(now, &(listens..=self.listens.1.max(listens)))?;
-        Some(Trouble::OtherGround { listens, heard })
+        let obeyed = self.obeyed_grounds.systems()?;
+        let heard = self.grounds.other_than(now, &obeyed)?;
+        Some(PassageProblem::OtherGround { listens: *obeyed.start(), heard })
     }
 
     /// Tells local programs what keeps frames from passing, and which systems are gone; once.
@@ -495,13 +504,13 @@ impl<S: Suite> Bridge<S> {
             tracing::info!(system = departure.system, "{text}");
             self.tell(Severity::Warning, &text, false);
         }
-        let trouble = self.trouble();
-        // Once for each trouble, and again after minutes: texts take room of telemetry.
-        if let Some(told) = self.speech.note(now, trouble) {
+        let problem = self.passage_problem();
+        // Once for each problem, and again after minutes: texts take room of telemetry.
+        if let Some(told) = self.status_texts.note(now, problem) {
             let text = told.text();
             tracing::warn!(reason = %text, "MAVLink through the group: {text}");
             // Other members with the same key can be told, too: the ground station of a vehicle.
-            let far = matches!(told, Trouble::EndsSoon | Trouble::OtherGround { .. });
+            let far = matches!(told, PassageProblem::EndsSoon | PassageProblem::OtherGround { .. });
             self.tell(told.severity(), &text, far);
         }
     }
@@ -509,13 +518,13 @@ impl<S: Suite> Bridge<S> {
     /// Sends a text to all local programs, and to the group if `far`.
     fn tell(&mut self, severity: Severity, text: &str, far: bool) {
         let system = self.own_system().or(self.last_system).or(self.local_system).unwrap_or(1);
-        let frame = self.speech.frame(system, severity, text);
+        let frame = self.status_texts.frame(system, severity, text);
         for to in self.links.ids() {
             self.deliver(FrameDirection::Local, to, &frame);
         }
         if let Some(frame) = Frame::parse(&frame).ok().filter(|_| far) {
             let result = self.try_send(self.now(), frame);
-            self.report.count(FrameDirection::ToGroup, result.err().unwrap_or("passed"));
+            self.report.count(FrameDirection::ToGroup, result);
         }
     }
 
@@ -539,7 +548,7 @@ impl<S: Suite> Bridge<S> {
         self.members.get(&self.slot?).map(|(system, _)| *system)
     }
 
-    fn ask(&mut self, question: Question<S>) {
+    fn ask(&mut self, question: GroupQuestion<S>) {
         // Bounded, because strangers can cause questions; what is dropped is asked again when it recurs.
         if self.questions.len() < WAITING_QUESTIONS {
             self.questions.push_back(question);
@@ -551,7 +560,7 @@ impl<S: Suite> Bridge<S> {
         let signers: Vec<_> =
             self.datagrams.signers().map(|(slot, drone)| (slot, Box::new(drone.clone()))).collect();
         for (slot, drone) in signers {
-            self.ask(Question::MaySign(slot, drone));
+            self.ask(GroupQuestion::MaySign(slot, drone));
         }
     }
 
@@ -560,7 +569,7 @@ impl<S: Suite> Bridge<S> {
             LinkEvent::Opened { endpoint, link, out } => {
                 self.links.open(&mut self.router, endpoint, link, out);
                 // A program that connects later is to be told, too.
-                self.speech.repeat();
+                self.status_texts.repeat();
             }
             LinkEvent::Closed { link } => self.links.close(&mut self.router, link),
             LinkEvent::Bytes { link, bytes, whole, skipped, at } => {
@@ -568,7 +577,9 @@ impl<S: Suite> Bridge<S> {
                     match received {
                         Ok((from, frame)) => self.handle_local(from, &frame, at),
                         // Noise of a line is in no flight log.
-                        Err(links::NO_FRAME) => self.report.count(FrameDirection::Local, links::NO_FRAME),
+                        Err(FrameDrop::NoFrame) => {
+                            self.report.count(FrameDirection::Local, Err(FrameDrop::NoFrame));
+                        }
                         Err(reason) => self.drop_frame(FrameDirection::Local, reason, &[]),
                     }
                 }
@@ -585,8 +596,8 @@ impl<S: Suite> Bridge<S> {
         }
         if self.own_system() == Some(frame.system_id()) {
             match GroundParameter::from_frame(frame) {
-                Some(GroundParameter::First(system)) => self.listens.0 = Some(system),
-                Some(GroundParameter::Last(system)) => self.listens.1 = system,
+                Some(GroundParameter::First(system)) => self.obeyed_grounds.first = Some(system),
+                Some(GroundParameter::Last(system)) => self.obeyed_grounds.last = system,
                 None => {}
             }
         }
@@ -596,19 +607,18 @@ impl<S: Suite> Bridge<S> {
             // Perhaps it has none because its system id is another's: that is told to the program.
             Err(Dropped::NoReceiver) => Vec::new(),
             Err(dropped) => {
-                let reason = links::reason(dropped);
                 if dropped == Dropped::Damaged {
                     let because =
                         "its check sum is wrong: does the line lose bytes, or is it of another dialect?";
-                    self.links.say_dropped(from, frame, because, reason);
+                    self.links.say_dropped(from, frame, because, FrameDrop::Damaged);
                 }
-                return self.drop_frame(FrameDirection::Local, reason, bytes);
+                return self.drop_frame(FrameDirection::Local, dropped.into(), bytes);
             }
         };
         if !receivers.contains(&self.group) && self.is_misnumbered(from, frame) {
-            self.note_sent(from, frame, Err("other system"));
+            self.note_sent(from, frame, Err(FrameDrop::OtherSystem));
         } else if receivers.is_empty() {
-            self.drop_frame(FrameDirection::Local, links::reason(Dropped::NoReceiver), bytes);
+            self.drop_frame(FrameDirection::Local, FrameDrop::NoReceiver, bytes);
         }
         let mut is_passed = false;
         for to in receivers {
@@ -626,8 +636,8 @@ impl<S: Suite> Bridge<S> {
     }
 
     /// Counts a frame that is dropped, and logs it.
-    fn drop_frame(&self, way: FrameDirection, reason: &'static str, bytes: &[u8]) {
-        self.report.count(way, reason);
+    fn drop_frame(&self, way: FrameDirection, reason: FrameDrop, bytes: &[u8]) {
+        self.report.count(way, Err(reason));
         if let Some(log) = &self.flight_log {
             log.dropped(way, reason, bytes);
         }
@@ -658,39 +668,39 @@ impl<S: Suite> Bridge<S> {
     }
 
     /// Counts a frame for the group, and tells local programs if it is of the wrong system.
-    fn note_sent(&mut self, from: EndpointId, frame: Frame<'_>, result: Result<(), &'static str>) {
+    fn note_sent(&mut self, from: EndpointId, frame: Frame<'_>, result: Result<(), FrameDrop>) {
         match result {
-            Ok(()) => self.report.count(FrameDirection::ToGroup, "passed"),
+            Ok(()) => self.report.count(FrameDirection::ToGroup, Ok(())),
             Err(reason) => self.drop_frame(FrameDirection::ToGroup, reason, frame.bytes()),
         }
-        self.misnumbered = result == Err("other system");
+        self.misnumbered = result == Err(FrameDrop::OtherSystem);
         if self.misnumbered {
             if let Some(own) = self.own_system() {
                 let because = format!("the leader granted this end system {own}");
-                self.links.say_dropped(from, frame, &because, "other system");
+                self.links.say_dropped(from, frame, &because, FrameDrop::OtherSystem);
             }
             self.tell_programs();
         }
     }
 
     /// Tries to send a frame to the group; the error is the reason if it does not go.
-    fn try_send(&mut self, now: Duration, frame: Frame<'_>) -> Result<(), &'static str> {
+    fn try_send(&mut self, now: Duration, frame: Frame<'_>) -> Result<(), FrameDrop> {
         if self.slot.is_none() || !self.datagrams.is_open() {
-            return Err("no key");
+            return Err(FrameDrop::NoKey);
         }
         // §20.11: the source does not travel: it is the one granted to the slot.
-        let own = self.own_system().ok_or("no system id")?;
+        let own = self.own_system().ok_or(FrameDrop::NoSystemId)?;
         if own != frame.system_id() {
-            return Err("other system");
+            return Err(FrameDrop::OtherSystem);
         }
         // Some ground stations send a correction once for each vehicle; one copy on the air reaches all.
         if self.corrections.is_repeated(now, frame) {
-            return Err(links::reason(Dropped::Duplicate));
+            return Err(FrameDrop::Duplicate);
         }
         let mut batch = FrameBatch::new();
         // §20.11: one frame for now; what waits together is sealed together (§20.3).
         if !batch.push(frame, LONGEST_BATCH) {
-            return Err("too long");
+            return Err(FrameDrop::TooLong);
         }
         let priority = match priority(frame) {
             quiver_mavlink::Priority::Command => Priority::Command,
@@ -705,10 +715,10 @@ impl<S: Suite> Bridge<S> {
         let sign = self.signed.contains(frame, self.grounds.contains(at, own));
         let payload = Payload { bytes: batch.take(), priority, sign };
         self.datagrams.send(now, payload).map_err(|refusal| match refusal {
-            DatagramRefusal::Closed => "no key",
-            DatagramRefusal::TooLong { .. } => "too long",
-            DatagramRefusal::NoSigner => "no signer",
-            _ => "refused",
+            DatagramRefusal::Closed => FrameDrop::NoKey,
+            DatagramRefusal::TooLong { .. } => FrameDrop::TooLong,
+            DatagramRefusal::NoSigner => FrameDrop::NoSigner,
+            _ => FrameDrop::Refused,
         })
     }
 
@@ -723,7 +733,7 @@ impl<S: Suite> Bridge<S> {
                     if self.router.lets_out(to, frame) {
                         self.deliver(FrameDirection::Local, to, bytes);
                     } else {
-                        self.report.count(FrameDirection::Local, links::reason(Dropped::NoReceiver));
+                        self.report.count(FrameDirection::Local, Err(FrameDrop::NoReceiver));
                     }
                 }
                 return;
@@ -751,15 +761,17 @@ impl<S: Suite> Bridge<S> {
         counters.received + counters.announcements + counters.manifests
     }
 
-    fn handle_answer(&mut self, answer: Answer<S>) {
+    fn handle_answer(&mut self, answer: GroupAnswer<S>) {
         let now = self.now();
         match answer {
-            Answer::Signed(id, Some(signature)) => self.datagrams.provide_signature(now, id, &signature),
+            GroupAnswer::Signed(id, Some(signature)) => self.datagrams.provide_signature(now, id, &signature),
             // §20.4: who may sign is for the group's machine to say.
-            Answer::MaySign(slot, drone, true) => self.datagrams.allow_signer(now, slot, &drone.handle()),
-            Answer::MaySign(_, drone, false) => self.datagrams.forbid_signer(&drone.handle()),
+            GroupAnswer::MaySign(slot, drone, true) => {
+                self.datagrams.allow_signer(now, slot, &drone.handle());
+            }
+            GroupAnswer::MaySign(_, drone, false) => self.datagrams.forbid_signer(&drone.handle()),
             // The machine gives up by itself what is not signed.
-            Answer::Signed(_, None) | Answer::Done => {}
+            GroupAnswer::Signed(_, None) | GroupAnswer::Done => {}
         }
     }
 
@@ -789,15 +801,15 @@ impl<S: Suite> Bridge<S> {
                         self.report.delayed(FrameDirection::FromGroup, at.elapsed());
                     }
                 }
-                Event::SignatureWanted(request) => self.ask(Question::Sign(request)),
-                Event::SignerAnnounced { slot, drone } => self.ask(Question::MaySign(slot, drone)),
+                Event::SignatureWanted(request) => self.ask(GroupQuestion::Sign(request)),
+                Event::SignerAnnounced { slot, drone } => self.ask(GroupQuestion::MaySign(slot, drone)),
                 // §20.8: the leader is asked about the epoch.
-                Event::EpochWanted => self.ask(Question::WantEpoch),
+                Event::EpochWanted => self.ask(GroupQuestion::WantEpoch),
                 Event::TooManyForgeries { count } => {
                     tracing::error!(count, "{count} datagrams were forged in this epoch: somebody guesses");
                     // §20.10: the leader makes a new key; the digest says of which one the guesses were.
                     if let Some(digest) = self.digest {
-                        self.ask(Question::Forgeries(digest));
+                        self.ask(GroupQuestion::Forgeries(digest));
                     }
                 }
                 Event::Impostor { slot, suspicion } => self.suspect(slot, suspicion),
@@ -821,7 +833,7 @@ impl<S: Suite> Bridge<S> {
     }
 
     /// Counts what a member sent and nobody can use; the log names the first of each kind.
-    fn drop_of_member(&mut self, slot: Slot, reason: &'static str, because: &str, bytes: &[u8]) {
+    fn drop_of_member(&mut self, slot: Slot, reason: FrameDrop, because: &str, bytes: &[u8]) {
         self.drop_frame(FrameDirection::FromGroup, reason, bytes);
         // An end that has just begun has no table yet.
         if self.members.is_empty() || !self.refused_of_members.insert(reason) {
@@ -833,7 +845,8 @@ impl<S: Suite> Bridge<S> {
         tracing::warn!(
             slot,
             system,
-            "what {name} sends is dropped: {because}; more is counted as `{reason}`"
+            "what {name} sends is dropped: {because}; more is counted as `{}`",
+            reason.label()
         );
     }
 
@@ -846,34 +859,39 @@ impl<S: Suite> Bridge<S> {
         }
         // §20.12: without a system id of the slot the frames have no source.
         let Some((system, name)) = self.members.get(&slot).cloned() else {
-            return self.drop_of_member(slot, "no system id", "the leader granted it no system id", bytes);
+            return self.drop_of_member(
+                slot,
+                FrameDrop::NoSystemId,
+                "the leader granted it no system id",
+                bytes,
+            );
         };
         let signed = match source {
             PayloadOrigin::Member => false,
             // A slot is its sender's claim; a signature is not.
             PayloadOrigin::Signed { name: signer, .. } if signer.as_str() == name => true,
             PayloadOrigin::Signed { .. } => {
-                return self.drop_of_member(slot, "other signer", "another drone signed it", bytes);
+                return self.drop_of_member(slot, FrameDrop::OtherSigner, "another drone signed it", bytes);
             }
         };
         // §20.11: source and start byte are put back.
         let Ok(frames) = batch::decode(bytes, system) else {
-            return self.drop_of_member(slot, "malformed", NO_FRAMES, bytes);
+            return self.drop_of_member(slot, FrameDrop::Malformed, NO_FRAMES, bytes);
         };
         for bytes in frames {
             let Ok(frame) = Frame::parse(&bytes) else {
-                self.drop_of_member(slot, "malformed", NO_FRAMES, &bytes);
+                self.drop_of_member(slot, FrameDrop::Malformed, NO_FRAMES, &bytes);
                 continue;
             };
             // About its sender's own modem: here it would slow down whoever believes it.
             if message::is_of_radio(frame) {
-                self.drop_frame(FrameDirection::FromGroup, "radio status", &bytes);
+                self.drop_frame(FrameDirection::FromGroup, FrameDrop::RadioStatus, &bytes);
                 continue;
             }
             let at = Instant::now();
             // §20.5: an unsigned datagram is some member's, so that a command in it is nobody's.
             if !signed && self.signed.contains(frame, self.grounds.contains(at, system)) {
-                self.drop_frame(FrameDirection::FromGroup, "unsigned command", &bytes);
+                self.drop_frame(FrameDirection::FromGroup, FrameDrop::UnsignedCommand, &bytes);
                 log_unsigned(&mut self.logged_unsigned, frame);
                 continue;
             }
@@ -891,10 +909,10 @@ impl<S: Suite> Bridge<S> {
                     }
                 }
                 Err(Dropped::Damaged) => {
-                    let reason = links::reason(Dropped::Damaged);
-                    self.drop_of_member(slot, reason, "a frame's check sum is wrong", &bytes);
+                    let because = "a frame's check sum is wrong";
+                    self.drop_of_member(slot, FrameDrop::Damaged, because, &bytes);
                 }
-                Err(dropped) => self.drop_frame(FrameDirection::FromGroup, links::reason(dropped), &bytes),
+                Err(dropped) => self.drop_frame(FrameDirection::FromGroup, dropped.into(), &bytes),
             }
         }
     }
@@ -903,14 +921,14 @@ impl<S: Suite> Bridge<S> {
     fn deliver(&mut self, way: FrameDirection, to: EndpointId, bytes: &[u8]) -> bool {
         let result = self.links.deliver(to, bytes);
         match result {
-            Ok(()) => self.report.count(way, "passed"),
+            Ok(()) => self.report.count(way, Ok(())),
             Err(reason) => self.drop_frame(way, reason, bytes),
         }
         if let Some((to, notice)) = self.links.take_notice() {
             // From a system that a program which knows 8 bits alone can read.
             let system =
                 self.own_system().filter(|own| *own <= MAX_NARROW_SYSTEM).unwrap_or(MAX_NARROW_SYSTEM);
-            let told = self.speech.frame(system, Severity::Warning, &notice.text());
+            let told = self.status_texts.frame(system, Severity::Warning, &notice.text());
             // A program that is behind is told by the log.
             let _ = self.links.deliver(to, &told);
         }
@@ -923,9 +941,11 @@ impl<S: Suite> Bridge<S> {
         let Some(system) = self.own_system().or(self.last_system).filter(|_| self.state.is_due(now)) else {
             return;
         };
-        let (status, counters) = (self.report.status(), *self.datagrams.counters());
-        let (speech, component) = (&mut self.speech, message::BRIDGE_COMPONENT);
-        let next = || Origin { system, component, sequence: speech.next_sequence() };
+        let status = self.report.status();
+        let counters = *self.datagrams.counters();
+        let texts = &mut self.status_texts;
+        let next =
+            || Origin { system, component: message::BRIDGE_COMPONENT, sequence: texts.next_sequence() };
         for bytes in self.state.frames(now, (&status, &counters), self.members.len(), next) {
             let Ok(frame) = Frame::parse(&bytes) else { continue };
             for to in self.links.ids() {
@@ -949,13 +969,13 @@ impl<S: Suite> Bridge<S> {
                 .heard
                 .map(|at| now.saturating_sub(at).as_millis().try_into().unwrap_or(u64::MAX)),
         });
-        let trouble = self.trouble();
+        let problem = self.passage_problem();
         let status = BridgeStatus {
             open: self.slot.is_some() && self.datagrams.is_open(),
-            passes: trouble.is_none_or(|trouble| !trouble.stops()),
+            passes: problem.is_none_or(|problem| !problem.stops()),
             system_id: self.own_system().or(self.last_system),
             system_ids: self.table.len(),
-            trouble: trouble.map(Trouble::text),
+            trouble: problem.map(PassageProblem::text),
             senders: senders.collect(),
             endpoints: self.endpoint_status(),
             carriers: self.carriers.iter().map(carrier_status).collect(),
@@ -973,12 +993,12 @@ impl<S: Suite> Bridge<S> {
     }
 
     fn endpoint_status(&self) -> Vec<EndpointStatus> {
-        let status = |(endpoint, ids, dropped, wide): (String, Vec<EndpointId>, u64, WideFrames)| {
-            let mut systems: Vec<u32> = ids.iter().flat_map(|id| self.router.systems(*id)).collect();
+        let status = |EndpointLinks { endpoint, links, dropped, wide }: EndpointLinks| {
+            let mut systems: Vec<u32> = links.iter().flat_map(|id| self.router.systems(*id)).collect();
             systems.sort_unstable();
             systems.dedup();
             let wide_frames = (wide.given, wide.kept);
-            EndpointStatus { endpoint, links: ids.len(), systems, dropped, narrow: wide.told, wide_frames }
+            EndpointStatus { endpoint, links: links.len(), systems, dropped, narrow: wide.told, wide_frames }
         };
         self.links.by_endpoint().map(status).collect()
     }
@@ -1016,12 +1036,6 @@ fn carrier_status(open: &OpenCarrier) -> CarrierStatus {
         dropped: of(&counters.dropped),
         forwarded: (of(&counters.forwarded), of(&counters.refused)),
     }
-}
-
-/// The carriers' side of a bridge, and what they receive.
-fn shared() -> (CarrierContext, mpsc::Receiver<Arrived>) {
-    let (arrived, arrivals) = mpsc::channel(ARRIVED);
-    (CarrierContext { arrived, room: Arc::new(Notify::new()), system: Arc::default() }, arrivals)
 }
 
 /// Settings that suit all carriers: the shortest datagrams and the lowest rate of any.

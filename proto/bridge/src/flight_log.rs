@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use self::records::{FlightRecordKind, RecordQueue};
+use crate::frame_drop::FrameDrop;
 use crate::report::FrameDirection;
 
 /// Messages with a key or a password in them: `AUTH_KEY`, `SETUP_SIGNING`, `WIFI_CONFIG_AP`, `CELLULAR_CONFIG`.
@@ -90,7 +91,8 @@ impl FlightLog {
     }
 
     /// Logs what was dropped: a frame, or bytes that are none.
-    pub(crate) fn dropped(&self, way: FrameDirection, reason: &'static str, bytes: &[u8]) {
+    pub(crate) fn dropped(&self, way: FrameDirection, reason: FrameDrop, bytes: &[u8]) {
+        let reason = reason.label();
         let frame = Frame::parse(bytes).ok();
         let is_withheld = is_secret(bytes);
         if is_withheld {
@@ -199,9 +201,9 @@ mod tests {
         run(&inside, |log| {
             log.passed(FrameDirection::ToGroup, &text(7, "one"));
             log.passed(FrameDirection::FromGroup, &text(9, "two"));
-            log.dropped(FrameDirection::FromGroup, "unsigned command", &text(9, "three"));
-            log.dropped(FrameDirection::FromGroup, "malformed", b"rubbish");
-            log.dropped(FrameDirection::Local, "bad local signature", b"");
+            log.dropped(FrameDirection::FromGroup, FrameDrop::UnsignedCommand, &text(9, "three"));
+            log.dropped(FrameDirection::FromGroup, FrameDrop::Malformed, b"rubbish");
+            log.dropped(FrameDirection::Local, FrameDrop::BadLocalSignature, b"");
         });
         let frames = read_tlog(&content(&inside, ".tlog"));
         assert_eq!(
@@ -242,11 +244,11 @@ mod tests {
         run(directory.path(), |log| {
             for id in SECRET {
                 log.passed(FrameDirection::ToGroup, &of_message(id));
-                log.dropped(FrameDirection::ToGroup, "no key", &of_message(id));
+                log.dropped(FrameDirection::ToGroup, FrameDrop::NoKey, &of_message(id));
                 // Within what is no frame, too.
                 log.dropped(
                     FrameDirection::FromGroup,
-                    "malformed",
+                    FrameDrop::Malformed,
                     &[b"..".to_vec(), of_message(id)].concat(),
                 );
             }

@@ -10,7 +10,7 @@
 //! | `endpoint` | UDP, TCP and serial lines with MAVLink programs behind them |
 //! | `carrier` | UDP (unicast, multicast, broadcast), serial radios, the star through the leader, memory |
 //! | `bridge` | the task between them |
-//! | `feed` | what the task is told of the group: keys of the epoch, why there is none, system ids |
+//! | `group_inputs` | channels by which the task learns of the group: keys of the epoch, why there is none, system ids |
 //! | `flight_log` | what passed and what was dropped, in files |
 //! | `report` | what became of frames and datagrams: status and metrics |
 
@@ -18,8 +18,9 @@ mod bridge;
 mod carrier;
 mod endpoint;
 mod error;
-mod feed;
 mod flight_log;
+mod frame_drop;
+mod group_inputs;
 mod pause;
 mod report;
 mod settings;
@@ -29,10 +30,10 @@ mod uart;
 pub use bridge::Bridge;
 pub use carrier::{Carrier, MemoryCarrier, memory};
 pub use error::BridgeError;
-pub use feed::{
-    FORGERIES_CHANNEL, Feed, GroupServices, Inputs, News, Obstacle, SYSTEM_IDS_CHANNEL,
-    SYSTEM_IDS_REQUEST_CHANNEL, feed,
-};
 pub use flight_log::{FlightLogSettings, FlightLogStatus};
+pub use group_inputs::{
+    BridgeInputs, EpochKeySender, FORGERIES_CHANNEL, GroupServices, GroupStateSender, MissingKeyReason,
+    SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL, bridge_channels,
+};
 pub use report::{BridgeReport, BridgeStatus, CarrierStatus, EndpointStatus, SenderReport};
 pub use settings::{BridgeSettings, Given};

@@ -14,6 +14,7 @@ use quiver_datagram::DatagramCounters;
 use serde::{Deserialize, Serialize};
 
 use crate::flight_log::FlightLogStatus;
+use crate::frame_drop::FrameDrop;
 
 /// Bounds of the histogram of delays, in seconds.
 const DELAYS: [f64; 9] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.05, 0.25];
@@ -258,7 +259,9 @@ impl BridgeReport {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn count(&self, way: FrameDirection, result: &'static str) {
+    /// Counts a frame that passes, or is dropped.
+    pub(crate) fn count(&self, way: FrameDirection, result: Result<(), FrameDrop>) {
+        let result = result.err().map_or("passed", FrameDrop::label);
         self.frames.get_or_create(&FrameLabels { way: way.name(), result }).inc();
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         match status.frames.get_mut(&key(way, result)) {

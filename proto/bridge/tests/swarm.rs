@@ -97,7 +97,7 @@ struct Proxy {
     record: Arc<Record>,
     /// Frames that came out at the ground station, and the signal that there are more.
     arrived: Arc<Log>,
-    news: Arc<Notify>,
+    group_state: Arc<Notify>,
 }
 
 impl Proxy {
@@ -152,7 +152,7 @@ impl Proxy {
         self.send(datagram).await;
         let drain = async {
             while self.record.passed.len() > self.arrived.len() + IN_FLIGHT {
-                self.news.notified().await;
+                self.group_state.notified().await;
             }
         };
         assert!(timeout(PATIENCE, drain).await.is_ok(), "more is lost than the proxy lost");
@@ -219,8 +219,8 @@ impl Swarm {
         let ground = group.start(VEHICLES, flags(&[&endpoint], &[&udp(at, proxy)])).await;
         admit(&group, VEHICLES, &ground).await;
         eventually("the ground station's endpoint is open", || ground.links() == 1).await;
-        let (arrived, news) = (Arc::<Log>::default(), Arc::<Notify>::default());
-        tasks.spawn(log(out, Arc::clone(&arrived), Arc::clone(&news)));
+        let (arrived, group_state) = (Arc::<Log>::default(), Arc::<Notify>::default());
+        tasks.spawn(log(out, Arc::clone(&arrived), Arc::clone(&group_state)));
         let (datagrams, taken) = mpsc::unbounded_channel();
         let (mut vehicles, mut endpoints, mut carriers) = (Vec::new(), Vec::new(), Vec::new());
         for vehicle in 0..VEHICLES {
@@ -251,7 +251,7 @@ impl Swarm {
             ground: ([127, 0, 0, 1], at).into(),
             record: Arc::clone(&record),
             arrived: Arc::clone(&arrived),
-            news,
+            group_state,
         };
         tasks.spawn(proxy.run(taken));
         let program = UdpSocket::bind("127.0.0.1:0").await.expect("bind");
@@ -311,8 +311,8 @@ impl Swarm {
 
 /// Gives a bridge its key, and the vehicles' system ids.
 async fn admit(group: &TestGroup, member: usize, node: &Node) {
-    node.feed.news.set_table(group.table(VEHICLES));
-    node.feed.set_keys(Some(group.keys(member, member.try_into().expect("a slot"))), true);
+    node.epoch_keys.group_state.set_table(group.table(VEHICLES));
+    node.epoch_keys.set_keys(Some(group.keys(member, member.try_into().expect("a slot"))), true);
     eventually("the bridge has a key", || {
         let status = node.report.status();
         status.open && status.system_ids == VEHICLES
@@ -321,12 +321,12 @@ async fn admit(group: &TestGroup, member: usize, node: &Node) {
 }
 
 /// The ground station's program.
-async fn log(socket: UdpSocket, arrived: Arc<Log>, news: Arc<Notify>) {
+async fn log(socket: UdpSocket, arrived: Arc<Log>, group_state: Arc<Notify>) {
     let mut buffer = [0; 512];
     loop {
         let (len, _) = socket.recv_from(&mut buffer).await.expect("received");
         arrived.push(buffer[..len].to_vec());
-        news.notify_one();
+        group_state.notify_one();
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use quiver_mavlink::{
-    Dropped, EndpointConfig, EndpointId, Frame, FrameReader, MavlinkError, Router, STX_V1, Signing,
-    SigningKey,
+    EndpointConfig, EndpointId, Frame, FrameReader, MavlinkError, Router, STX_V1, Signing, SigningKey,
 };
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::wide_ids::{NARROW, Notice, ProgramIds, WideFrames};
+use super::wide_ids::{Notice, ProgramIds, WideFrames};
 use crate::endpoint::LinkId;
+use crate::frame_drop::FrameDrop;
 
 /// Frames for which there is room at a program before anything is read that may bring it more: those of a datagram.
 const RESERVED: usize = 96;
@@ -19,13 +19,6 @@ const RESERVED: usize = 96;
 const WAITED_FOR: Duration = Duration::from_millis(100);
 /// Time between two lines in the log about frames that programs did not take.
 const LOGGED_EVERY: Duration = Duration::from_secs(60);
-
-/// Reason for which frames of an endpoint with a key for MAVLink signing do not pass while this machine's clock is not set.
-pub(super) const CLOCK_NOT_SET: &str = "clock not set";
-/// Reason for which frames do not pass that an endpoint's key for MAVLink signing does not prove.
-const BAD_SIGNATURE: &str = "bad local signature";
-/// Reason that bytes are counted by which belong to no frame, once for each time that some come.
-pub(super) const NO_FRAME: &str = "no frame";
 
 /// An endpoint as it is configured.
 #[derive(Debug)]
@@ -35,38 +28,43 @@ struct Configured {
     wide: WideFrames,
     /// Signs towards the program and verifies what it sends, if a key was given.
     signing: Option<Signing>,
-    /// Frames that its programs did not take in time, and how many of them the log has told of.
-    dropped: (u64, u64),
+    /// Frames that its programs did not take in time.
+    not_taken: u64,
+    /// Those of them that the log has told of.
+    logged_not_taken: u64,
     /// Reasons for which something was dropped, and of which the log has said so.
-    refused: BTreeSet<&'static str>,
+    refused: BTreeSet<FrameDrop>,
 }
 
 impl Configured {
     /// Says once for each reason that a whole frame is refused. Returns the reason, by which further ones are counted.
-    fn refuse(&mut self, bytes: &[u8], error: &MavlinkError) -> &'static str {
+    fn refuse(&mut self, bytes: &[u8], error: &MavlinkError) -> FrameDrop {
         let reason = match error {
-            MavlinkError::UnknownFlags(_) => "unknown flags",
-            MavlinkError::NoSystemId => "system 0",
-            _ => "malformed",
+            MavlinkError::UnknownFlags(_) => FrameDrop::UnknownFlags,
+            MavlinkError::NoSystemId => FrameDrop::SystemZero,
+            _ => FrameDrop::Malformed,
         };
         self.say_once(reason, |endpoint| refusal(endpoint, bytes, error, reason));
         reason
     }
 
     /// Says once that a frame is dropped for what local signing makes of it. Returns the reason.
-    fn distrust(&mut self, frame: Frame<'_>, error: &MavlinkError) -> &'static str {
+    fn distrust(&mut self, frame: Frame<'_>, error: &MavlinkError) -> FrameDrop {
         let (reason, because) = match error {
             MavlinkError::ClockNotSet => (
-                CLOCK_NOT_SET,
+                FrameDrop::ClockNotSet,
                 "frames are neither signed nor taken as signed while this machine's clock is not set: set it",
             ),
-            _ => (BAD_SIGNATURE, "it is not signed by the key of SigningKeyFile, or was received before"),
+            _ => (
+                FrameDrop::BadLocalSignature,
+                "it is not signed by the key of SigningKeyFile, or was received before",
+            ),
         };
         self.say_once(reason, |endpoint| dropping(endpoint, frame.system_id(), because, reason));
         reason
     }
 
-    fn say_once(&mut self, reason: &'static str, text: impl FnOnce(&str) -> String) {
+    fn say_once(&mut self, reason: FrameDrop, text: impl FnOnce(&str) -> String) {
         if self.refused.insert(reason) {
             let endpoint = self.config.endpoint.to_string();
             tracing::warn!(%endpoint, "{}", text(&endpoint));
@@ -75,20 +73,22 @@ impl Configured {
 }
 
 /// Text about a frame that is dropped.
-fn dropping(endpoint: &str, system: u32, because: &str, reason: &str) -> String {
+fn dropping(endpoint: &str, system: u32, because: &str, reason: FrameDrop) -> String {
+    let reason = reason.label();
     format!(
         "a frame of system {system} from {endpoint} is dropped: {because}; others are counted as `{reason}`"
     )
 }
 
 /// Text about a frame that is refused.
-fn refusal(endpoint: &str, bytes: &[u8], error: &MavlinkError, reason: &str) -> String {
+fn refusal(endpoint: &str, bytes: &[u8], error: &MavlinkError, reason: FrameDrop) -> String {
     // Where a header without unknown flags has the lowest 8 bits of the system id.
     let at = if bytes.first() == Some(&STX_V1) { 3 } else { 5 };
     let system = match error {
         MavlinkError::NoSystemId => 0,
         _ => bytes.get(at).copied().unwrap_or_default(),
     };
+    let reason = reason.label();
     format!(
         "a frame of system {system} from {endpoint} is dropped: {error}; others are counted as `{reason}`, and nothing within \
          them is looked at"
@@ -106,6 +106,18 @@ struct ProgramLink {
     /// True if the program left little room for too long, and has not taken everything since.
     slow: bool,
     program: ProgramIds,
+}
+
+/// Links of an endpoint, for the status.
+#[derive(Debug)]
+pub(super) struct EndpointLinks {
+    /// The endpoint, as it is configured.
+    pub(super) endpoint: String,
+    pub(super) links: Vec<EndpointId>,
+    /// Frames that its programs did not take in time.
+    pub(super) dropped: u64,
+    /// Knowledge of its programs' system ids.
+    pub(super) wide: WideFrames,
 }
 
 /// All links.
@@ -136,7 +148,8 @@ impl BridgeLinks {
                 config,
                 wide: WideFrames::default(),
                 signing,
-                dropped: (0, 0),
+                not_taken: 0,
+                logged_not_taken: 0,
                 refused: BTreeSet::new(),
             }
         };
@@ -176,7 +189,7 @@ impl BridgeLinks {
         bytes: &[u8],
         whole: bool,
         skipped: u64,
-    ) -> Vec<Result<(EndpointId, Vec<u8>), &'static str>> {
+    ) -> Vec<Result<(EndpointId, Vec<u8>), FrameDrop>> {
         let Some(ProgramLink { endpoint, id, reader, program, .. }) = self.links.get_mut(&link) else {
             return Vec::new();
         };
@@ -203,13 +216,14 @@ impl BridgeLinks {
         }
         let skipped = skipped + (reader.counters().lost_bytes() - before);
         if skipped > 0 {
-            endpoint.say_once(NO_FRAME, |endpoint| {
+            endpoint.say_once(FrameDrop::NoFrame, |endpoint| {
+                let reason = FrameDrop::NoFrame.label();
                 format!(
                     "{skipped} bytes from {endpoint} are of no frame: cut, damaged, or not MAVLink; no system can be read from \
-                     them; further ones are counted as `{NO_FRAME}`, each time that some come"
+                     them; further ones are counted as `{reason}`, each time that some come"
                 )
             });
-            frames.push(Err(NO_FRAME));
+            frames.push(Err(FrameDrop::NoFrame));
         }
         frames
     }
@@ -220,7 +234,7 @@ impl BridgeLinks {
         from: EndpointId,
         frame: Frame<'_>,
         because: &str,
-        reason: &'static str,
+        reason: FrameDrop,
     ) {
         let endpoint = self.by_id.get(&from).and_then(|link| self.links.get(link)).map(|link| link.endpoint);
         if let Some(endpoint) = endpoint.and_then(|endpoint| self.endpoints.get_mut(endpoint)) {
@@ -230,10 +244,12 @@ impl BridgeLinks {
 
     /// Hands a frame to the program, or says why not. The notice for its operator is then in
     /// [`BridgeLinks::take_notice`].
-    pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> Result<(), &'static str> {
-        const BEHIND: &str = "program is behind";
-        let link = self.by_id.get(&to).and_then(|link| self.links.get_mut(link)).ok_or(BEHIND)?;
-        let Some(endpoint) = self.endpoints.get_mut(link.endpoint) else { return Err(BEHIND) };
+    pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> Result<(), FrameDrop> {
+        let link =
+            self.by_id.get(&to).and_then(|link| self.links.get_mut(link)).ok_or(FrameDrop::ProgramBehind)?;
+        let Some(endpoint) = self.endpoints.get_mut(link.endpoint) else {
+            return Err(FrameDrop::ProgramBehind);
+        };
         let frame = Frame::parse(bytes);
         if let Ok(frame) = &frame
             && let Some(notice) = link.program.meet(*frame, &mut endpoint.wide)
@@ -247,16 +263,18 @@ impl BridgeLinks {
         }
         // A program that knows 8 bits alone cannot tell whose frame it is.
         if link.program.is_narrow() && frame.as_ref().is_ok_and(Frame::is_wide) {
-            return Err(NARROW);
+            return Err(FrameDrop::NarrowProgram);
         }
         // Signed last: the signature is over the very bytes that the program is given.
         let bytes = match (endpoint.signing.as_mut(), frame) {
-            (Some(signing), Ok(frame)) => signing.sign((self.clock)(), frame).map_err(|_| CLOCK_NOT_SET)?,
+            (Some(signing), Ok(frame)) => {
+                signing.sign((self.clock)(), frame).map_err(|_| FrameDrop::ClockNotSet)?
+            }
             _ => bytes.to_vec(),
         };
         link.out.try_send(bytes).map_err(|_| {
-            endpoint.dropped.0 += 1;
-            BEHIND
+            endpoint.not_taken += 1;
+            FrameDrop::ProgramBehind
         })
     }
 
@@ -289,12 +307,12 @@ impl BridgeLinks {
         if self.logged.is_some_and(|logged| now.duration_since(logged) < LOGGED_EVERY) {
             return;
         }
-        for Configured { config, dropped: (number, told), .. } in &mut self.endpoints {
-            let new = number.saturating_sub(*told);
+        for configured in &mut self.endpoints {
+            let new = configured.not_taken.saturating_sub(configured.logged_not_taken);
             if new > 0 {
                 self.logged = Some(now);
-                *told = *number;
-                let endpoint = &config.endpoint;
+                configured.logged_not_taken = configured.not_taken;
+                let endpoint = &configured.config.endpoint;
                 tracing::warn!(
                     %endpoint,
                     new,
@@ -314,23 +332,17 @@ impl BridgeLinks {
         self.by_id.keys().copied().collect()
     }
 
-    /// The links of each endpoint, with its spelling, the frames dropped at it, and what is known of its programs' system ids.
-    pub(super) fn by_endpoint(&self) -> impl Iterator<Item = (String, Vec<EndpointId>, u64, WideFrames)> {
+    /// The links of each endpoint.
+    pub(super) fn by_endpoint(&self) -> impl Iterator<Item = EndpointLinks> {
         self.endpoints.iter().enumerate().map(|(index, endpoint)| {
-            let links = self.links.values().filter(move |link| link.endpoint == index).map(|link| link.id);
-            (endpoint.config.endpoint.to_string(), links.collect(), endpoint.dropped.0, endpoint.wide.clone())
+            let links = self.links.values().filter(|link| link.endpoint == index).map(|link| link.id);
+            EndpointLinks {
+                endpoint: endpoint.config.endpoint.to_string(),
+                links: links.collect(),
+                dropped: endpoint.not_taken,
+                wide: endpoint.wide.clone(),
+            }
         })
-    }
-}
-
-/// Names the reason why the router sends a frame nowhere, for counters.
-pub(super) const fn reason(dropped: Dropped) -> &'static str {
-    match dropped {
-        Dropped::UnknownEndpoint => "closed",
-        Dropped::Damaged => "damaged",
-        Dropped::FilteredIn => "filtered",
-        Dropped::Duplicate => "duplicate",
-        Dropped::NoReceiver => "no receiver",
     }
 }
 
@@ -344,9 +356,9 @@ mod tests {
             "udpin:127.0.0.1:14550",
             &[0xfd, 9, 8, 0, 0, 7],
             &MavlinkError::UnknownFlags(8),
-            "unknown flags",
+            FrameDrop::UnknownFlags,
         );
-        let damaged = dropping("udpin:127.0.0.1:14550", 7, "its check sum is wrong", "damaged");
+        let damaged = dropping("udpin:127.0.0.1:14550", 7, "its check sum is wrong", FrameDrop::Damaged);
         for (text, reason) in [(&text, "unknown flags"), (&damaged, "damaged")] {
             for part in ["system 7", "udpin:127.0.0.1:14550", reason] {
                 assert!(text.contains(part), "{part}: {text}");
@@ -358,7 +370,7 @@ mod tests {
             (&[0xfd, 9, 1, 0, 8, 3], MavlinkError::NoSystemId, "system 0 "),
             (&[0xfd], MavlinkError::UnknownFlags(8), "system 0 "),
         ] {
-            let text = refusal("udpin:127.0.0.1:14550", bytes, &error, "malformed");
+            let text = refusal("udpin:127.0.0.1:14550", bytes, &error, FrameDrop::Malformed);
             assert!(text.contains(system), "{text}");
         }
     }

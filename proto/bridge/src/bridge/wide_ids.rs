@@ -7,9 +7,6 @@
 
 use quiver_mavlink::{Frame, MAX_NARROW_SYSTEM, Version};
 
-/// Reason for which a frame with a system id above 255 is kept from a program.
-pub(super) const NARROW: &str = "8-bit program";
-
 /// Knowledge of a program's system ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Knows {

@@ -135,9 +135,9 @@ async fn once_a_ground_station_has_signed_a_heartbeat_nothing_else_beats_under_i
         udp(ports[1], ports[0])
     );
     let ground = group.start(1, file(&unsigned)).await;
-    ground.feed.news.set_table(group.table(2));
-    ground.feed.set_keys(Some(EpochKeys { boot_no: 2, ..group.keys_of(2, 1, 1) }), true);
-    vehicle.feed.set_keys(Some(group.keys_of(2, 0, 0)), true);
+    ground.epoch_keys.group_state.set_table(group.table(2));
+    ground.epoch_keys.set_keys(Some(EpochKeys { boot_no: 2, ..group.keys_of(2, 1, 1) }), true);
+    vehicle.epoch_keys.set_keys(Some(group.keys_of(2, 0, 0)), true);
     eventually("it has its key", || ground.report.status().system_id == Some(2)).await;
     for beat in [HEARTBEAT.of(2, 4), ground_heartbeat(2, 5), ATTITUDE.of(2, 6)] {
         station.send(&beat).await;
@@ -151,7 +151,7 @@ async fn once_a_ground_station_has_signed_a_heartbeat_nothing_else_beats_under_i
         table.set_slot(name, Some(slot));
     }
     for node in [&vehicle, &ground] {
-        node.feed.news.set_table(table.clone());
+        node.epoch_keys.group_state.set_table(table.clone());
     }
     eventually("it has another number", || ground.report.status().system_id == Some(3)).await;
     station.repeats(&HEARTBEAT.of(3, 7), || vehicle.frames("from group: passed") > 4).await;

@@ -10,7 +10,10 @@ use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, Epoch, EpochKeys, GroupContext, Handle, Identity, Label,
     Leadership, MasterSecret, Ristretto255 as S, Role, Roster, Signature, Slot, StrategyKind, Times,
 };
-use quiver_bridge::{Bridge, BridgeReport, BridgeSettings, Feed, Given, GroupServices, MemoryCarrier, feed};
+use quiver_bridge::{
+    Bridge, BridgeReport, BridgeSettings, EpochKeySender, Given, GroupServices, MemoryCarrier,
+    bridge_channels,
+};
 use quiver_mavlink::{Frame, SystemIds};
 use quiver_testbed::{issue_keypair, name};
 use rand::SeedableRng;
@@ -79,7 +82,7 @@ impl GroupServices<S> for Machine {
 
 /// A running bridge; it ends when it is dropped.
 pub(crate) struct Node {
-    pub(crate) feed: Feed<S>,
+    pub(crate) epoch_keys: EpochKeySender<S>,
     pub(crate) report: BridgeReport,
     pub(crate) asked: Arc<Asked>,
     task: JoinHandle<()>,
@@ -203,20 +206,20 @@ impl TestGroup {
     }
 
     fn run(&self, member: usize, bridge: Bridge<S>, report: BridgeReport) -> Node {
-        let (feed, inputs) = feed();
+        let (epoch_keys, inputs) = bridge_channels();
         let asked = Arc::<Asked>::default();
         let machine = Machine {
             deployment: self.deployment.clone(),
             keypair: Arc::clone(&self.members[member]),
             asked: Arc::clone(&asked),
         };
-        Node { feed, report, asked, task: tokio::spawn(bridge.run(inputs, machine)) }
+        Node { epoch_keys, report, asked, task: tokio::spawn(bridge.run(inputs, machine)) }
     }
 
     /// Gives a bridge its key and the table of all members, and waits until it has them.
     pub(crate) async fn admit(&self, member: usize, node: &Node) {
-        node.feed.news.set_table(self.table(self.members.len()));
-        node.feed.set_keys(Some(self.keys(member, member.try_into().expect("a slot"))), true);
+        node.epoch_keys.group_state.set_table(self.table(self.members.len()));
+        node.epoch_keys.set_keys(Some(self.keys(member, member.try_into().expect("a slot"))), true);
         let granted = self.members.len();
         eventually("the bridge has a key", || {
             let status = node.report.status();

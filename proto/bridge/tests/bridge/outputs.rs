@@ -55,12 +55,12 @@ async fn ground_is_told_the_epoch_who_is_gone_and_what_is_dropped() {
     let mut table: SystemIds = group.table(2);
     table.set_slot("drone-0", None);
     table.set_evicted("drone-0");
-    ground.feed.news.set_table(table);
+    ground.epoch_keys.group_state.set_table(table);
     let values =
         told(&station, |values| values.get("QV_EVICT") == Some(&1) && values["QV_MEMBERS"] == 1).await;
     assert_eq!(values["QV_GONE"], 1);
     assert!(values["QV_OPEN"] == 1, "{values:?}");
-    ground.feed.set_keys(None, true);
+    ground.epoch_keys.set_keys(None, true);
     told(&station, |values| values.get("QV_OPEN") == Some(&0) && values.get("QV_AGE") == Some(&-1)).await;
 }
 

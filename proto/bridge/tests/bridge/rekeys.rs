@@ -48,7 +48,7 @@ impl Flight {
 
     fn rekey(&self, counter: u8, member: usize, boot_no: u32) {
         let keys = self.group.keys_of(counter, member, u32::try_from(member).expect("a slot"));
-        self.nodes[member].feed.set_keys(Some(EpochKeys { boot_no, ..keys }), true);
+        self.nodes[member].epoch_keys.set_keys(Some(EpochKeys { boot_no, ..keys }), true);
     }
 
     /// Takes the datagrams that the stranger has recorded so far.
@@ -139,7 +139,7 @@ async fn what_was_recorded_is_of_no_use_after_a_rekey_or_a_restart() {
     let settings = settings(flight.endpoints, flight.carriers, 0, tap);
     flight.nodes[0].stop().await;
     flight.nodes[0] = flight.group.start(0, settings).await;
-    flight.nodes[0].feed.news.set_table(flight.group.table(3));
+    flight.nodes[0].epoch_keys.group_state.set_table(flight.group.table(3));
     for (member, boot_no) in [(0, 2), (1, 1), (2, 1)] {
         flight.rekey(3, member, boot_no);
     }

@@ -68,7 +68,7 @@ async fn a_spare_that_is_granted_a_lost_vehicles_number_reaches_the_group() {
         table.set_slot(name, Some(slot));
     }
     for node in [&spare, &ground] {
-        node.feed.news.set_table(table.clone());
+        node.epoch_keys.group_state.set_table(table.clone());
     }
     eventually("it is system 1", || spare.report.status().system_id == Some(1)).await;
     eventually("the ground has the table", || ground.report.status().system_ids == 2).await;

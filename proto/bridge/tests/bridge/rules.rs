@@ -38,7 +38,7 @@ impl Link {
 
     /// Takes the key from a bridge.
     async fn close(&self, member: usize) {
-        self.nodes[member].feed.set_keys(None, true);
+        self.nodes[member].epoch_keys.set_keys(None, true);
         eventually("it is closed", || !self.nodes[member].report.status().open).await;
     }
 }
@@ -178,11 +178,11 @@ async fn a_revoked_member_commands_nobody_although_it_has_the_key() {
     assert_eq!(autopilot.receive().await, COMMAND_LONG.to(2, 1, 0));
     // The list that names it is here before the leader's new key.
     vehicle.asked.others_are_revoked.store(true, Ordering::Relaxed);
-    vehicle.feed.news.set_revocation_list(2);
+    vehicle.epoch_keys.group_state.set_revocation_list(2);
     station.repeats(&COMMAND_LONG.to(2, 1, 1), || vehicle.datagrams("refused_signer") > 0).await;
     // And the next list does not name it.
     vehicle.asked.others_are_revoked.store(false, Ordering::Relaxed);
-    vehicle.feed.news.set_revocation_list(3);
+    vehicle.epoch_keys.group_state.set_revocation_list(3);
     let passed = vehicle.frames("from group: passed");
     station.repeats(&COMMAND_LONG.to(2, 1, 2), || vehicle.frames("from group: passed") > passed).await;
     autopilot.receive_until(&COMMAND_LONG.to(2, 1, 2)).await;
@@ -201,8 +201,8 @@ async fn a_member_that_sends_from_anothers_slot_commands_nobody() {
     let victim = group.open(1, settings(1)).await;
     let hostile = group.start(2, settings(2)).await;
     // It has the group's key, takes the slot of member 0, and signs with its own key.
-    hostile.feed.news.set_table(group.table(3));
-    hostile.feed.set_keys(Some(group.keys(2, 0)), true);
+    hostile.epoch_keys.group_state.set_table(group.table(3));
+    hostile.epoch_keys.set_keys(Some(group.keys(2, 0)), true);
     eventually("it has system 1", || hostile.report.status().system_id == Some(1)).await;
     let programs = [Program::at(at[0]).await, Program::at(at[1]).await, Program::at(at[2]).await];
     programs[1].send(&HEARTBEAT.of(2, 0)).await;

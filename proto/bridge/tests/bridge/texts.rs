@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quiver_ainq::EpochKeys;
-use quiver_bridge::Obstacle;
+use quiver_bridge::MissingKeyReason;
 use quiver_mavlink::{Frame, SystemIds};
 use tokio::time::{Instant, sleep};
 
@@ -67,8 +67,8 @@ async fn next_text(program: &Program, system: u8) -> (u8, String) {
 #[tokio::test]
 async fn each_reason_has_other_words_and_is_told_once() {
     let Link { vehicle, autopilot, .. } = &Link::new().await;
-    vehicle.feed.news.set_obstacle(Some(Obstacle::Removed));
-    vehicle.feed.set_keys(None, true);
+    vehicle.epoch_keys.group_state.set_obstacle(Some(MissingKeyReason::Removed));
+    vehicle.epoch_keys.set_keys(None, true);
     let removed = (1, "Quiver: removed from the group, nothing passes".into());
     assert_eq!(next_text(autopilot, 1).await, removed, "under the system id that it had");
     assert_eq!(vehicle.report.status().system_id, Some(1));
@@ -76,7 +76,7 @@ async fn each_reason_has_other_words_and_is_told_once() {
     for number in 0..10 {
         autopilot.send(&ATTITUDE.of(1, number)).await;
     }
-    vehicle.feed.news.set_obstacle(Some(Obstacle::Evicted));
+    vehicle.epoch_keys.group_state.set_obstacle(Some(MissingKeyReason::Evicted));
     assert_eq!(next_text(autopilot, 1).await.1, "Quiver: evicted from the group, nothing passes");
     let status = vehicle.report.status();
     assert_eq!((status.open, status.passes), (false, false));
@@ -88,8 +88,8 @@ async fn key_that_ends_is_told_at_both_ends_and_when_it_has_run_out() {
     let link = Link::new().await;
     let Link { group, vehicle, ground, autopilot, station } = &link;
     // A tenth of it is left when it is told.
-    ground.feed.set_keys(Some(group.keys_of(2, 1, 1)), true);
-    vehicle.feed.set_keys(Some(link.keys(2, Duration::from_secs(50))), true);
+    ground.epoch_keys.set_keys(Some(group.keys_of(2, 1, 1)), true);
+    vehicle.epoch_keys.set_keys(Some(link.keys(2, Duration::from_secs(50))), true);
     let soon = "Quiver: the group key ends soon, no newer one came";
     let (begun, mut here, mut there) = (Instant::now(), false, false);
     while !(here && there) {
@@ -109,7 +109,7 @@ async fn key_that_ends_is_told_at_both_ends_and_when_it_has_run_out() {
 #[tokio::test]
 async fn end_that_hears_only_another_epoch_says_so_and_looks_for_the_leader() {
     let Link { group, vehicle, ground, autopilot, station } = &Link::new().await;
-    ground.feed.set_keys(Some(group.keys_of(2, 1, 1)), true);
+    ground.epoch_keys.set_keys(Some(group.keys_of(2, 1, 1)), true);
     let wanted = || vehicle.asked.leader_wanted.load(Ordering::Relaxed) > 0;
     station.repeats(&HEARTBEAT.of(2, 1), wanted).await;
     let behind = "Quiver: others have a newer key, no leader heard";
@@ -121,7 +121,7 @@ async fn end_that_hears_only_another_epoch_says_so_and_looks_for_the_leader() {
     .await;
     assert_eq!(next_text(autopilot, 1).await.1, behind);
     // Once it has the key, nothing is wrong.
-    vehicle.feed.set_keys(Some(group.keys_of(2, 0, 0)), true);
+    vehicle.epoch_keys.set_keys(Some(group.keys_of(2, 0, 0)), true);
     eventually("it is over", || vehicle.report.status().trouble.is_none()).await;
 }
 
@@ -130,7 +130,7 @@ async fn ground_station_is_told_which_system_is_gone() {
     let Link { group, ground, station, .. } = &Link::new().await;
     let mut table: SystemIds = group.table(2);
     table.set_slot("drone-0", None);
-    ground.feed.news.set_table(table);
+    ground.epoch_keys.group_state.set_table(table);
     assert_eq!(next_text(station, 2).await, (2, "Quiver: system 1 left or was away long".into()));
 }
 
@@ -140,7 +140,7 @@ async fn ground_station_is_told_which_system_was_evicted() {
     let mut table: SystemIds = group.table(2);
     table.set_slot("drone-0", None);
     table.set_evicted("drone-0");
-    ground.feed.news.set_table(table);
+    ground.epoch_keys.group_state.set_table(table);
     assert_eq!(next_text(station, 2).await, (2, "Quiver: system 1 was evicted".into()));
 }
 

@@ -29,7 +29,7 @@ async fn grant(nodes: [&Node; 2], ids: [u32; 2]) {
         table.set_slot(&name, Some(slot));
     }
     for (node, id) in nodes.into_iter().zip(ids) {
-        node.feed.news.set_table(table.clone());
+        node.epoch_keys.group_state.set_table(table.clone());
         eventually("it has its system id", || node.report.status().system_id == Some(id)).await;
     }
 }

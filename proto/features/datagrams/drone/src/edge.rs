@@ -7,7 +7,8 @@ use std::time::Duration;
 use prometheus_client::registry::Registry;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Role, Signature, Slot};
 use quiver_bridge::{
-    FORGERIES_CHANNEL, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
+    FORGERIES_CHANNEL, GroupServices, GroupStateSender, MissingKeyReason, SYSTEM_IDS_CHANNEL,
+    SYSTEM_IDS_REQUEST_CHANNEL,
 };
 use quiver_group::{EdgeCommand, EdgeEvent, MessageOrigin};
 use quiver_machine::Now;
@@ -52,8 +53,8 @@ pub(crate) struct EdgePart {
 impl EdgePart {
     /// Makes the part of a service with this bridge, if there is to be one.
     pub(crate) fn new(bridge: Option<OpenBridge>) -> Self {
-        let news = bridge.as_ref().map(|bridge| bridge.feed.news.clone());
-        let reserved = Mutex::new(ReservedChannels { news, ..ReservedChannels::default() });
+        let group_state = bridge.as_ref().map(|bridge| bridge.epoch_keys.group_state.clone());
+        let reserved = Mutex::new(ReservedChannels { group_state, ..ReservedChannels::default() });
         Self { bridge, reserved }
     }
 }
@@ -62,7 +63,7 @@ impl RunningPart for EdgePart {
     fn start(&self, service: &ServiceContext<'_>, tasks: &mut JoinSet<()>) {
         let Some(bridge) = &self.bridge else { return };
         let group = EdgeGroup(Arc::clone(&service.running));
-        tasks.spawn(tell_obstacles(Arc::clone(&service.running), bridge.feed.news.clone()));
+        tasks.spawn(tell_obstacles(Arc::clone(&service.running), bridge.epoch_keys.group_state.clone()));
         bridge.start(tasks, group.clone());
         let lacking = self.reserved.lock().unwrap_or_else(PoisonError::into_inner).lacking.clone();
         tasks.spawn(lacking.ask(group));
@@ -71,7 +72,7 @@ impl RunningPart for EdgePart {
     /// Tells the bridge each key as soon as it is durable, and that there is none any more, at once.
     fn look(&self, now: Now, machine: RoleMachine<'_>, durable: bool) {
         if let (Some(bridge), RoleMachine::Edge(edge)) = (&self.bridge, machine) {
-            bridge.feed.set_keys(edge.epoch_keys(now), durable);
+            bridge.epoch_keys.set_keys(edge.epoch_keys(now), durable);
         }
     }
 
@@ -140,27 +141,27 @@ impl GroupServices<Ristretto255> for EdgeGroup {
 }
 
 /// Tells the bridge why there is no valid key, as far as the service knows, until the machine stops.
-async fn tell_obstacles(running: Arc<dyn RunningNode>, news: News) {
+async fn tell_obstacles(running: Arc<dyn RunningNode>, group_state: GroupStateSender) {
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looking.tick().await;
         match running.obstacle().await {
-            Ok(obstacle) => news.set_obstacle(obstacle.map(told)),
+            Ok(obstacle) => group_state.set_obstacle(obstacle.map(told)),
             Err(_) => return,
         }
     }
 }
 
 /// The same reason, as a bridge tells it.
-const fn told(obstacle: KeyObstacle) -> Obstacle {
+const fn told(obstacle: KeyObstacle) -> MissingKeyReason {
     match obstacle {
-        KeyObstacle::Evicted => Obstacle::Evicted,
-        KeyObstacle::Removed => Obstacle::Removed,
-        KeyObstacle::Revoked => Obstacle::Revoked,
-        KeyObstacle::Refused => Obstacle::Refused,
-        KeyObstacle::Left => Obstacle::Left,
-        KeyObstacle::Clock => Obstacle::Clock,
+        KeyObstacle::Evicted => MissingKeyReason::Evicted,
+        KeyObstacle::Removed => MissingKeyReason::Removed,
+        KeyObstacle::Revoked => MissingKeyReason::Revoked,
+        KeyObstacle::Refused => MissingKeyReason::Refused,
+        KeyObstacle::Left => MissingKeyReason::Left,
+        KeyObstacle::Clock => MissingKeyReason::Clock,
     }
 }
 
@@ -168,7 +169,7 @@ const fn told(obstacle: KeyObstacle) -> Obstacle {
 #[derive(Debug, Default)]
 pub(crate) struct ReservedChannels {
     /// Tells the bridge, if there is one.
-    pub(crate) news: Option<News>,
+    pub(crate) group_state: Option<GroupStateSender>,
     table: TableReceiver,
     /// Tells who asks for the table.
     pub(crate) lacking: Lacking,
@@ -248,8 +249,8 @@ impl ReservedChannels {
             // What other members tell the leader.
             EdgeEvent::Message { channel, .. } => channel.as_str() == FORGERIES_CHANNEL,
             EdgeEvent::RevocationList { number } => {
-                if let Some(news) = &self.news {
-                    news.set_revocation_list(*number);
+                if let Some(group_state) = &self.group_state {
+                    group_state.set_revocation_list(*number);
                 }
                 false
             }
@@ -263,12 +264,12 @@ impl ReservedChannels {
             return tracing::warn!("a table of system ids that the leader did not sign is ignored");
         };
         let outcome = self.table.receive(term, data);
-        if let (Some(news), Ok(TableOutcome::Taken(table))) = (&self.news, &outcome) {
-            news.set_table(table.clone());
+        if let (Some(group_state), Ok(TableOutcome::Taken(table))) = (&self.group_state, &outcome) {
+            group_state.set_table(table.clone());
         }
         let counters = self.table.counters();
-        if let Some(news) = &self.news {
-            news.set_table_counters(counters);
+        if let Some(group_state) = &self.group_state {
+            group_state.set_table_counters(counters);
             // A drone without MAVLink programs needs no table.
             self.lacking.set(self.table.wanted());
         }
@@ -284,7 +285,7 @@ impl ReservedChannels {
 
 #[cfg(test)]
 mod tests {
-    use quiver_bridge::feed;
+    use quiver_bridge::bridge_channels;
     use quiver_mavlink::{IssuedSystemIds, SystemIds, TableIssuer};
 
     use super::*;
@@ -307,23 +308,26 @@ mod tests {
         table
     }
 
-    fn channels() -> (ReservedChannels, News) {
-        let news = feed::<Ristretto255>().0.news;
-        (ReservedChannels { news: Some(news.clone()), ..ReservedChannels::default() }, news)
+    fn channels() -> (ReservedChannels, GroupStateSender) {
+        let group_state = bridge_channels::<Ristretto255>().0.group_state;
+        (
+            ReservedChannels { group_state: Some(group_state.clone()), ..ReservedChannels::default() },
+            group_state,
+        )
     }
 
     #[test]
     fn only_the_leaders_table_is_taken_and_nothing_of_reserved_channels_is_a_programs() {
-        let (mut channels, news) = channels();
+        let (mut channels, group_state) = channels();
         let bytes = IssuedSystemIds { term: 1, number: 1, table: table(7) }.encode();
         assert!(!channels.take(&message("chat", &bytes, leader()), Some(1)));
         assert!(channels.take(&message(FORGERIES_CHANNEL, &[0; 32], Some(Role::Edge)), Some(1)));
         assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &bytes, None), Some(1)));
         assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &bytes, Some(Role::Edge)), Some(1)));
         assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, b"rubbish", leader()), Some(1)));
-        assert!(news.table().is_empty());
+        assert!(group_state.table().is_empty());
         assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &bytes, leader()), Some(1)));
-        assert_eq!(*news.table(), table(7));
+        assert_eq!(*group_state.table(), table(7));
     }
 
     #[test]
@@ -339,11 +343,11 @@ mod tests {
 
     #[test]
     fn table_that_was_delayed_does_not_replace_a_later_one() {
-        let (mut channels, news) = channels();
+        let (mut channels, group_state) = channels();
         let mut hear = |term, number, id, held| {
             let bytes = IssuedSystemIds { term, number, table: table(id) }.encode();
             assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &bytes, leader()), held));
-            news.table().of_name("edge-1").map(|grant| grant.system_id)
+            group_state.table().of_name("edge-1").map(|grant| grant.system_id)
         };
         assert_eq!(hear(7, 1, 1, None), None);
         assert_eq!(hear(7, 5, 5, Some(7)), Some(5));
@@ -357,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_wide_table_that_is_lacking_is_asked_for_unless_another_did() {
-        let (mut channels, news) = channels();
+        let (mut channels, group_state) = channels();
         let mut issuer = TableIssuer::new(7);
         assert!(issuer.set(1, &Arc::new(table(70_000))));
         let announced = issuer.announcement().concat();
@@ -376,7 +380,7 @@ mod tests {
         for part in issuer.whole() {
             assert!(channels.take(&message(SYSTEM_IDS_CHANNEL, &part, leader()), Some(1)));
         }
-        assert_eq!((*lacking.wanted.borrow(), &*news.table()), (None, &table(70_000)));
+        assert_eq!((*lacking.wanted.borrow(), &*group_state.table()), (None, &table(70_000)));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use quiver_ainq::{DronePublicKey, Name, Ristretto255, Signature, Slot};
 use quiver_bridge::{
-    FORGERIES_CHANNEL, Feed, GroupServices, News, Obstacle, SYSTEM_IDS_CHANNEL, SYSTEM_IDS_REQUEST_CHANNEL,
-    feed,
+    EpochKeySender, FORGERIES_CHANNEL, GroupServices, GroupStateSender, MissingKeyReason, SYSTEM_IDS_CHANNEL,
+    SYSTEM_IDS_REQUEST_CHANNEL, bridge_channels,
 };
 use quiver_group::leader::{LeaderStatus, Stance};
 use quiver_group::{LeaderCommand, LeaderEvent, MessageOrigin};
@@ -59,7 +59,7 @@ const REKEY_AT_MOST_EVERY: Duration = Duration::from_secs(60);
 pub(crate) struct LeaderPart {
     bridge: Option<OpenBridge>,
     /// Tells the bridge, if there is one, and whoever spreads the table.
-    feed: Arc<Feed<Ristretto255>>,
+    epoch_keys: Arc<EpochKeySender<Ristretto255>>,
     granted: Granted,
     reports: MemberReports,
     /// Digest of the epoch whose members were looked for in the table.
@@ -73,10 +73,10 @@ impl LeaderPart {
     /// # Errors
     /// Errors of [`Granted::open`].
     pub(crate) fn open(bridge: Option<OpenBridge>, given: SystemIds, store: &StateStore) -> Result<Self> {
-        let open = bridge.as_ref().map(|bridge| Arc::clone(&bridge.feed));
-        let feed = open.unwrap_or_else(|| Arc::new(feed().0));
-        let granted = Granted::open(given, store, Arc::clone(&feed))?;
-        Ok(Self { bridge, feed, granted, reports: MemberReports::default(), placed: Mutex::default() })
+        let open = bridge.as_ref().map(|bridge| Arc::clone(&bridge.epoch_keys));
+        let epoch_keys = open.unwrap_or_else(|| Arc::new(bridge_channels().0));
+        let granted = Granted::open(given, store, Arc::clone(&epoch_keys))?;
+        Ok(Self { bridge, epoch_keys, granted, reports: MemberReports::default(), placed: Mutex::default() })
     }
 }
 
@@ -92,7 +92,7 @@ impl RunningPart for LeaderPart {
             bridge.start(tasks, LeaderGroup { running: Arc::clone(running), forgeries: forgeries.clone() });
         }
         let requests = self.reports.table_requests.clone();
-        tasks.spawn(spread(Arc::clone(running), self.feed.news.clone(), requests));
+        tasks.spawn(spread(Arc::clone(running), self.epoch_keys.group_state.clone(), requests));
         tasks.spawn(forgeries.clone().answer(Arc::clone(running)));
     }
 
@@ -109,8 +109,10 @@ impl RunningPart for LeaderPart {
             self.granted.place(leader);
         }
         let stands_by = || matches!(leader.status().stance, Stance::StandingBy { .. });
-        self.feed.news.set_obstacle((keys.is_none() && stands_by()).then_some(Obstacle::StandsBy));
-        self.feed.set_keys(keys, durable);
+        self.epoch_keys
+            .group_state
+            .set_obstacle((keys.is_none() && stands_by()).then_some(MissingKeyReason::StandsBy));
+        self.epoch_keys.set_keys(keys, durable);
     }
 
     fn take(&self, event: RoleEvent<'_>) -> bool {
@@ -120,7 +122,7 @@ impl RunningPart for LeaderPart {
         }
         self.granted.note_eviction(event);
         if let LeaderEvent::RevocationList { number } = event {
-            self.feed.news.set_revocation_list(*number);
+            self.epoch_keys.group_state.set_revocation_list(*number);
         }
         false
     }
@@ -296,7 +298,7 @@ struct SentTable {
 
 /// Spreads the table by signed messages: when it, the epoch, or the number of those who are connected has
 /// changed, now and then, and when a member asks.
-async fn spread(running: Arc<dyn RunningNode>, news: News, requests: TableRequests) {
+async fn spread(running: Arc<dyn RunningNode>, group_state: GroupStateSender, requests: TableRequests) {
     let mut looking = interval(LOOK_EVERY);
     looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // §20.12: a leader that starts again opens a term, in which numbers begin anew.
@@ -307,7 +309,7 @@ async fn spread(running: Arc<dyn RunningNode>, news: News, requests: TableReques
     let (mut is_change, mut next_whole) = (false, Instant::now());
     loop {
         looking.tick().await;
-        let table = news.table();
+        let table = group_state.table();
         if table.is_empty() && last.is_none() {
             continue;
         }

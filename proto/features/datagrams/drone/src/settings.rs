@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use quiver_ainq::{Deployment, Ristretto255};
 use quiver_bridge::{
-    Bridge, BridgeReport, BridgeSettings, Feed, FlightLogSettings, Given, GroupServices, Inputs, feed,
+    Bridge, BridgeInputs, BridgeReport, BridgeSettings, EpochKeySender, FlightLogSettings, Given,
+    GroupServices, bridge_channels,
 };
 use quiver_mavlink::SystemIds;
 use quiver_service::clock;
@@ -63,15 +64,15 @@ impl Default for MavlinkSettings {
 /// A bridge that is open, and waits for its group.
 #[derive(Debug)]
 pub(crate) struct OpenBridge {
-    /// The bridge until it works, and its side of the feed.
+    /// The bridge until it works, and what it learns of its group.
     waiting: Mutex<Option<WaitingBridge>>,
     /// Tells it of the group.
-    pub(crate) feed: Arc<Feed<Ristretto255>>,
+    pub(crate) epoch_keys: Arc<EpochKeySender<Ristretto255>>,
     /// Report of the bridge's state.
     pub(crate) report: BridgeReport,
 }
 
-type WaitingBridge = (Bridge<Ristretto255>, Inputs<Ristretto255>);
+type WaitingBridge = (Bridge<Ristretto255>, BridgeInputs<Ristretto255>);
 
 /// Settings of a leader that grants system ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,14 +165,14 @@ impl MavlinkSettings {
         let Some(settings) = self.read()? else { return Ok(None) };
         let report = BridgeReport::default();
         let bridge = Bridge::open(settings, deployment.clone(), since_1970, report.clone()).await;
-        let (feed, inputs) = feed();
+        let (epoch_keys, inputs) = bridge_channels();
         let waiting = Mutex::new(Some((bridge.map_err(failed)?, inputs)));
-        Ok(Some(OpenBridge { waiting, feed: Arc::new(feed), report }))
+        Ok(Some(OpenBridge { waiting, epoch_keys: Arc::new(epoch_keys), report }))
     }
 }
 
 impl OpenBridge {
-    /// Lets it work until `tasks` are dropped or the feed is gone. It works once.
+    /// Lets it work until `tasks` are dropped or the senders of its inputs are gone. It works once.
     pub(crate) fn start(&self, tasks: &mut JoinSet<()>, group: impl GroupServices<Ristretto255>) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((bridge, inputs)) = waiting {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quiver_ainq::{LEADER_SLOT, Name, Ristretto255};
-use quiver_bridge::Feed;
+use quiver_bridge::EpochKeySender;
 use quiver_group::{Leader, LeaderEvent};
 use quiver_mavlink::SystemIds;
 use quiver_service::drone::feature::{RoleMachine, RunningNode};
@@ -72,7 +72,7 @@ pub(crate) struct Granted {
     tables: Arc<Mutex<Tables>>,
     store: StateStore,
     /// Takes the table to the bridge, and to whoever spreads it.
-    feed: Arc<Feed<Ristretto255>>,
+    epoch_keys: Arc<EpochKeySender<Ristretto255>>,
 }
 
 #[derive(Debug)]
@@ -113,7 +113,11 @@ impl Tables {
 
 impl Clone for Granted {
     fn clone(&self) -> Self {
-        Self { tables: Arc::clone(&self.tables), store: self.store.clone(), feed: Arc::clone(&self.feed) }
+        Self {
+            tables: Arc::clone(&self.tables),
+            store: self.store.clone(),
+            epoch_keys: Arc::clone(&self.epoch_keys),
+        }
     }
 }
 
@@ -122,13 +126,17 @@ impl Granted {
     ///
     /// # Errors
     /// If both grant one id to different names, or the state file's are not what was stored.
-    pub(crate) fn open(given: SystemIds, store: &StateStore, feed: Arc<Feed<Ristretto255>>) -> Result<Self> {
+    pub(crate) fn open(
+        given: SystemIds,
+        store: &StateStore,
+        epoch_keys: Arc<EpochKeySender<Ristretto255>>,
+    ) -> Result<Self> {
         let wrong = |error: &dyn std::fmt::Display| Error::config(format!("`system_id`: {error}"));
         let stored = store.attachment(ATTACHMENT).map(|bytes| SystemIds::decode(&bytes)).transpose();
         let stored = stored.map_err(|error| wrong(&error))?.unwrap_or_default();
         let mut tables = Tables { given, stored, all: SystemIds::new(), evicted: BTreeSet::new() };
         tables.merge().map_err(|error| wrong(&error))?;
-        Ok(Self { tables: Arc::new(Mutex::new(tables)), store: store.clone(), feed })
+        Ok(Self { tables: Arc::new(Mutex::new(tables)), store: store.clone(), epoch_keys })
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -152,7 +160,7 @@ impl Granted {
             tables.evicted.retain(|name| !slots.contains_key(name));
             tables.mark_evicted();
         }
-        self.feed.news.set_table(tables.all.clone());
+        self.epoch_keys.group_state.set_table(tables.all.clone());
     }
 
     /// Notes who is evicted, so that ends can tell it from a leave.
@@ -165,7 +173,7 @@ impl Granted {
             tables.evicted.insert(name.to_string());
             // A drone that still has a slot is marked when the table is told without it.
             if tables.all.set_evicted(name.as_str()) {
-                self.feed.news.set_table(tables.all.clone());
+                self.epoch_keys.group_state.set_table(tables.all.clone());
             }
         }
     }

@@ -39,7 +39,7 @@ pub trait GroupServices<S: Suite>: Clone + Send + Sync + 'static {
 
 /// Reason for which a drone has no valid key, as far as its service knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum MissingKeyReason {
     /// A leader evicted it.
     Evicted,
     /// A leader removed it: it was evicted, or a copy of it took its place.
@@ -56,7 +56,7 @@ pub enum Obstacle {
     StandsBy,
 }
 
-impl Obstacle {
+impl MissingKeyReason {
     /// All of them.
     pub const ALL: [Self; 7] =
         [Self::Evicted, Self::Removed, Self::Revoked, Self::Refused, Self::Left, Self::Clock, Self::StandsBy];
@@ -81,46 +81,49 @@ impl Obstacle {
     }
 }
 
-/// Tells a bridge of the group. The driver's side.
+/// Tells a bridge the keys of the epoch, and what is not secret about its group. The driver's side.
 #[derive(Debug)]
-pub struct Feed<S: Suite> {
+pub struct EpochKeySender<S: Suite> {
     keys: watch::Sender<Option<Arc<EpochKeys<S>>>>,
-    /// Sender of the news that others may give the bridge as well.
-    pub news: News,
+    /// Sender of what is not secret, which others than the driver may tell the bridge as well.
+    pub group_state: GroupStateSender,
 }
 
 /// Tells a bridge what is not secret: the table of system ids, that there is a newer revocation list, and why there is no
 /// key.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct GroupStateSender {
     table: watch::Sender<Arc<SystemIds>>,
     table_counters: watch::Sender<TableCounters>,
     revocation_list: watch::Sender<u64>,
-    obstacle: watch::Sender<Option<Obstacle>>,
+    obstacle: watch::Sender<Option<MissingKeyReason>>,
 }
 
-/// The bridge's side.
+/// What a bridge learns of its group: the receivers of [`bridge_channels`].
 #[derive(Debug)]
-pub struct Inputs<S: Suite> {
+pub struct BridgeInputs<S: Suite> {
     pub(crate) keys: watch::Receiver<Option<Arc<EpochKeys<S>>>>,
     pub(crate) table: watch::Receiver<Arc<SystemIds>>,
     pub(crate) table_counters: watch::Receiver<TableCounters>,
     pub(crate) revocation_list: watch::Receiver<u64>,
-    pub(crate) obstacle: watch::Receiver<Option<Obstacle>>,
+    pub(crate) obstacle: watch::Receiver<Option<MissingKeyReason>>,
 }
 
-/// A feed and the bridge's side of it.
+/// Channels from a driver to its bridge, both ends.
 #[must_use]
-pub fn feed<S: Suite>() -> (Feed<S>, Inputs<S>) {
+pub fn bridge_channels<S: Suite>() -> (EpochKeySender<S>, BridgeInputs<S>) {
     let (keys, keys_out) = watch::channel(None);
-    let news = News::default();
-    let (table, revocation_list) = (news.table.subscribe(), news.revocation_list.subscribe());
-    let obstacle = news.obstacle.subscribe();
-    let table_counters = news.table_counters.subscribe();
-    (Feed { keys, news }, Inputs { keys: keys_out, table, table_counters, revocation_list, obstacle })
+    let group_state = GroupStateSender::default();
+    let (table, revocation_list) = (group_state.table.subscribe(), group_state.revocation_list.subscribe());
+    let obstacle = group_state.obstacle.subscribe();
+    let table_counters = group_state.table_counters.subscribe();
+    (
+        EpochKeySender { keys, group_state },
+        BridgeInputs { keys: keys_out, table, table_counters, revocation_list, obstacle },
+    )
 }
 
-impl<S: Suite> Feed<S> {
+impl<S: Suite> EpochKeySender<S> {
     /// Tells the epoch's keys, after each input of the machine. `durable`: whether all is stored that the
     /// machine did so far. A new key is used once it is, the former one no longer at once.
     pub fn set_keys(&self, keys: Option<EpochKeys<S>>, durable: bool) {
@@ -143,7 +146,7 @@ impl<S: Suite> Feed<S> {
     }
 }
 
-impl News {
+impl GroupStateSender {
     /// Tells the table of system ids.
     pub fn set_table(&self, table: SystemIds) {
         self.table.send_if_modified(|held| {
@@ -167,7 +170,7 @@ impl News {
     }
 
     /// Tells why there is no valid key, if that is known.
-    pub fn set_obstacle(&self, obstacle: Option<Obstacle>) {
+    pub fn set_obstacle(&self, obstacle: Option<MissingKeyReason>) {
         self.obstacle.send_if_modified(|held| std::mem::replace(held, obstacle) != obstacle);
     }
 

@@ -6,20 +6,20 @@ use quiver_mavlink::message::Severity;
 use quiver_mavlink::{Origin, message};
 use tokio::time::Instant;
 
-use crate::feed::Obstacle;
+use crate::group_inputs::MissingKeyReason;
 
 /// Time between two texts.
 const BETWEEN: Duration = Duration::from_secs(5);
 /// Time after which the same is told again.
 const REPEAT: Duration = Duration::from_secs(300);
-/// Time without trouble after which the same trouble is news.
+/// Time without a problem after which the same problem is news.
 const SETTLED: Duration = Duration::from_secs(10);
 /// Time for which what is usual for a moment (a join, a re-key) must last before it is told.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Reason for which frames do not pass, or soon will not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum PassageProblem {
     /// The drone has held no key yet.
     NotJoined,
     /// The last key ran out.
@@ -27,7 +27,7 @@ pub(super) enum Trouble {
     /// The drone holds no key, for a moment.
     BetweenKeys,
     /// The drone holds no key, and the service knows why.
-    Obstacle(Obstacle),
+    Obstacle(MissingKeyReason),
     /// The drone was granted no system id.
     NoSystemId,
     /// A program speaks as another system than the one granted.
@@ -45,7 +45,7 @@ pub(super) enum Trouble {
     },
 }
 
-impl Trouble {
+impl PassageProblem {
     /// Returns true if nothing passes for it.
     pub(super) const fn stops(self) -> bool {
         !matches!(self, Self::Behind | Self::EndsSoon | Self::OtherGround { .. })
@@ -59,7 +59,7 @@ impl Trouble {
     const fn grace(self) -> Duration {
         match self {
             Self::NotJoined | Self::RanOut | Self::BetweenKeys | Self::NoSystemId => GRACE,
-            Self::Obstacle(Obstacle::StandsBy | Obstacle::Clock) => GRACE,
+            Self::Obstacle(MissingKeyReason::StandsBy | MissingKeyReason::Clock) => GRACE,
             Self::Obstacle(_)
             | Self::OtherSystem
             | Self::Behind
@@ -86,42 +86,42 @@ impl Trouble {
     }
 }
 
-/// Trouble that was told last, and the time of that.
+/// PassageProblem that was told last, and the time of that.
 #[derive(Debug, Default)]
-pub(super) struct Speech {
-    /// The trouble, and since when.
-    trouble: Option<(Trouble, Instant)>,
-    /// Time since which there is no trouble.
+pub(super) struct StatusTextThrottle {
+    /// The problem, and since when.
+    problem: Option<(PassageProblem, Instant)>,
+    /// Time since which there is no problem.
     fine: Option<Instant>,
-    told: Option<(Trouble, Instant)>,
+    told: Option<(PassageProblem, Instant)>,
     last: Option<Instant>,
     sequence: u8,
 }
 
-impl Speech {
-    /// Takes the trouble that there is now. Returns it if it is to be told: it is another than before, or was told long ago.
-    pub(super) fn note(&mut self, now: Instant, trouble: Option<Trouble>) -> Option<Trouble> {
-        let Some(trouble) = trouble else {
-            self.trouble = None;
+impl StatusTextThrottle {
+    /// Takes the problem that there is now. Returns it if it is to be told: it is another than before, or was told long ago.
+    pub(super) fn note(&mut self, now: Instant, problem: Option<PassageProblem>) -> Option<PassageProblem> {
+        let Some(problem) = problem else {
+            self.problem = None;
             let since = *self.fine.get_or_insert(now);
-            // A trouble that comes and goes is told once, not each time.
+            // A problem that comes and goes is told once, not each time.
             self.told.take_if(|_| now.duration_since(since) >= SETTLED);
             return None;
         };
         self.fine = None;
-        let since = match self.trouble {
-            Some((known, since)) if known == trouble => since,
+        let since = match self.problem {
+            Some((known, since)) if known == problem => since,
             _ => now,
         };
-        self.trouble = Some((trouble, since));
+        self.problem = Some((problem, since));
         // Repeated after minutes, because a ground station that connects later saw nothing of it.
-        let is_told = self.told.is_some_and(|(told, at)| told == trouble && now.duration_since(at) < REPEAT);
-        if is_told || now.duration_since(since) < trouble.grace() || !self.may_speak(now) {
+        let is_told = self.told.is_some_and(|(told, at)| told == problem && now.duration_since(at) < REPEAT);
+        if is_told || now.duration_since(since) < problem.grace() || !self.may_speak(now) {
             return None;
         }
-        self.told = Some((trouble, now));
+        self.told = Some((problem, now));
         self.last = Some(now);
-        Some(trouble)
+        Some(problem)
     }
 
     /// A program is new, and was told nothing yet.
@@ -155,23 +155,23 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn all() -> Vec<Trouble> {
+    fn all() -> Vec<PassageProblem> {
         let others = [
-            Trouble::NotJoined,
-            Trouble::RanOut,
-            Trouble::BetweenKeys,
-            Trouble::NoSystemId,
-            Trouble::OtherSystem,
-            Trouble::Behind,
-            Trouble::EndsSoon,
-            Trouble::OtherGround { listens: 4_000_000_000, heard: 4_000_000_001 },
+            PassageProblem::NotJoined,
+            PassageProblem::RanOut,
+            PassageProblem::BetweenKeys,
+            PassageProblem::NoSystemId,
+            PassageProblem::OtherSystem,
+            PassageProblem::Behind,
+            PassageProblem::EndsSoon,
+            PassageProblem::OtherGround { listens: 4_000_000_000, heard: 4_000_000_001 },
         ];
-        Obstacle::ALL.into_iter().map(Trouble::Obstacle).chain(others).collect()
+        MissingKeyReason::ALL.into_iter().map(PassageProblem::Obstacle).chain(others).collect()
     }
 
     #[test]
     fn texts_fit_and_each_says_something_else() {
-        let texts: BTreeSet<_> = all().into_iter().map(Trouble::text).collect();
+        let texts: BTreeSet<_> = all().into_iter().map(PassageProblem::text).collect();
         assert_eq!(texts.len(), all().len());
         for text in texts {
             let fits = text.len() <= message::MAX_STATUS_TEXT || text.contains("4000000000");
@@ -181,48 +181,50 @@ mod tests {
 
     #[test]
     fn trouble_is_told_once_and_then_seldom() {
-        let (start, mut speech) = (Instant::now(), Speech::default());
-        let evicted = Trouble::Obstacle(Obstacle::Evicted);
-        let told: Vec<_> = (0..900)
-            .filter(|second| speech.note(start + SECOND * *second, Some(evicted)).is_some())
-            .collect();
+        let (start, mut texts) = (Instant::now(), StatusTextThrottle::default());
+        let evicted = PassageProblem::Obstacle(MissingKeyReason::Evicted);
+        let told: Vec<_> =
+            (0..900).filter(|second| texts.note(start + SECOND * *second, Some(evicted)).is_some()).collect();
         assert_eq!(told, [0, 300, 600]);
         // Another is told at once.
-        assert_eq!(speech.note(start + SECOND * 901, Some(Trouble::OtherSystem)), Some(Trouble::OtherSystem));
+        assert_eq!(
+            texts.note(start + SECOND * 901, Some(PassageProblem::OtherSystem)),
+            Some(PassageProblem::OtherSystem)
+        );
     }
 
     #[test]
     fn what_is_over_in_a_moment_is_not_told() {
-        let (start, mut speech) = (Instant::now(), Speech::default());
+        let (start, mut texts) = (Instant::now(), StatusTextThrottle::default());
         for trouble in all() {
-            let told = speech.note(start + SECOND * 400, Some(trouble));
+            let told = texts.note(start + SECOND * 400, Some(trouble));
             let is_definite = trouble.grace().is_zero();
             assert!(told.is_none() || is_definite, "{trouble:?}");
-            speech = Speech::default();
+            texts = StatusTextThrottle::default();
         }
         // Now and then without a key for two seconds: nothing is said.
         for second in 0..100 {
-            let trouble = (second % 10 < 3).then_some(Trouble::BetweenKeys);
-            assert_eq!(speech.note(start + SECOND * second, trouble), None, "{second}");
+            let trouble = (second % 10 < 3).then_some(PassageProblem::BetweenKeys);
+            assert_eq!(texts.note(start + SECOND * second, trouble), None, "{second}");
         }
     }
 
     #[test]
     fn trouble_that_comes_and_goes_is_told_again_only_after_a_while_without() {
-        let (start, mut speech) = (Instant::now(), Speech::default());
+        let (start, mut texts) = (Instant::now(), StatusTextThrottle::default());
         let mut told = 0;
         for second in 0..100 {
-            let trouble = (second % 2 == 0).then_some(Trouble::OtherSystem);
-            told += u32::from(speech.note(start + SECOND * second, trouble).is_some());
+            let trouble = (second % 2 == 0).then_some(PassageProblem::OtherSystem);
+            told += u32::from(texts.note(start + SECOND * second, trouble).is_some());
         }
         assert_eq!(told, 1);
         for second in 100..111 {
-            speech.note(start + SECOND * second, None);
+            texts.note(start + SECOND * second, None);
         }
-        assert!(speech.note(start + SECOND * 112, Some(Trouble::OtherSystem)).is_some());
+        assert!(texts.note(start + SECOND * 112, Some(PassageProblem::OtherSystem)).is_some());
         // A program that comes later is told as well, and two texts are apart.
-        speech.repeat();
-        assert!(speech.note(start + SECOND * 113, Some(Trouble::OtherSystem)).is_none());
-        assert!(speech.note(start + SECOND * 117, Some(Trouble::OtherSystem)).is_some());
+        texts.repeat();
+        assert!(texts.note(start + SECOND * 113, Some(PassageProblem::OtherSystem)).is_none());
+        assert!(texts.note(start + SECOND * 117, Some(PassageProblem::OtherSystem)).is_some());
     }
 }
