@@ -32,7 +32,7 @@ use rand_core::CryptoRngCore;
 
 use self::work::{Garbled, GarblingRun, PendingKeyCheck, Proven, RunId, Work, WorkResult};
 use super::AdmissionError;
-use crate::certifying::CertificationTerms as Certified;
+use crate::certifying::CertificationTerms;
 use crate::message::{AdmissionChallenge, AdmissionHello, AdmissionMessage, AdmissionProof, AdmissionStep};
 use crate::policy::{AdmissionPolicyError, VerifiedPolicy};
 use quiver_machine::Outbox;
@@ -136,37 +136,41 @@ pub struct Gate<S: Suite> {
     config: Arc<GateConfig<S>>,
     /// Distinguishes its jobs from those of earlier gates.
     generation: u64,
-    terms: Certified,
+    terms: CertificationTerms,
     policy: Arc<PolicyCircuit>,
     /// Signature of the group and the policy that is demanded.
     signature: Signature<S>,
     cookies: CookieJar,
+    /// Slot keys of the authority; `None` until they were delivered.
     verifier: Option<Arc<Verifier>>,
-    waiting: VecDeque<PendingKeyCheck>,
-    /// Time at which the waiting keys are verified.
-    batch_at: Option<Duration>,
-    /// Verified, and to be made an offer.
-    welcome: VecDeque<Proven>,
-    /// Waiting for tables.
-    asking: VecDeque<GarblingRun<S>>,
-    /// Work for the driver.
+    /// Keys of applicants that wait to be verified together.
+    pending_key_checks: VecDeque<PendingKeyCheck>,
+    /// Time at which they are verified, however few they are.
+    key_check_at: Option<Duration>,
+    /// Applicants whose keys are verified, and who wait for an offer.
+    pending_offers: VecDeque<Proven>,
+    /// Runs whose drones asked for the next tables.
+    pending_tables: VecDeque<GarblingRun<S>>,
+    /// Jobs that the driver has not taken yet.
     jobs: VecDeque<Job>,
-    /// Jobs so far.
-    numbers: u64,
+    /// Number of the next job, by which its result is told from those of others.
+    next_job_number: u64,
     /// Runs whose work is done by the driver's threads, by the number of the job.
-    busy: BTreeMap<u64, Vec<RunId>>,
+    running_jobs: BTreeMap<u64, Vec<RunId>>,
     /// Pieces of work done here.
-    pieces: u64,
+    pieces_done: u64,
+    /// Runs that wait for a step of their drone.
     runs: BTreeMap<Peer, GateRun<S>>,
+    /// Results of runs that nobody has taken yet.
     sessions: BTreeMap<Peer, Admitted<S>>,
-    /// Connections that have had their run, or are having it.
-    spent: BTreeSet<Peer>,
+    /// Connections that have had their run, or are having it, because a second run would let a drone guess again.
+    used_connections: BTreeSet<Peer>,
     out: Outbox<GateEvent, Infallible>,
 }
 
 #[derive(Debug)]
 struct GateRun<S: Suite> {
-    place: RunId,
+    run_id: RunId,
     stage: GateStage,
     /// κ, if the term has a second factor.
     kem: Option<KemKey<S>>,
@@ -226,24 +230,24 @@ impl<S: Suite> Gate<S> {
         let demand = super::demand(&config.group, &config.policy.bytes());
         let signature = config.keypair.sign(&config.deployment, Label::Admission, &demand, &mut rng);
         Ok(Self {
-            terms: Certified::of(&config.authority)?,
+            terms: CertificationTerms::of(&config.authority)?,
             signature,
             cookies: CookieJar::new(cookie_key, COOKIE_LIFETIME),
             config: Arc::new(config),
             generation,
             policy,
             verifier: None,
-            waiting: VecDeque::new(),
-            batch_at: None,
-            welcome: VecDeque::new(),
-            asking: VecDeque::new(),
+            pending_key_checks: VecDeque::new(),
+            key_check_at: None,
+            pending_offers: VecDeque::new(),
+            pending_tables: VecDeque::new(),
             jobs: VecDeque::new(),
-            numbers: 0,
-            busy: BTreeMap::new(),
-            pieces: 0,
+            next_job_number: 0,
+            running_jobs: BTreeMap::new(),
+            pieces_done: 0,
             runs: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            spent: BTreeSet::new(),
+            used_connections: BTreeSet::new(),
             out: Outbox::new(),
         })
     }
@@ -261,7 +265,7 @@ impl<S: Suite> Gate<S> {
     /// Pieces of work that the gate did itself.
     #[must_use]
     pub const fn pieces(&self) -> u64 {
-        self.pieces
+        self.pieces_done
     }
 
     /// Takes a message that is already decoded.
@@ -336,7 +340,7 @@ impl<S: Suite> Gate<S> {
             return self.out.event(GateEvent::Blamed { peer: from, offence: Offence::Cookie });
         }
         // §A4.2: a connection has one run.
-        if self.spent.contains(&from) {
+        if self.used_connections.contains(&from) {
             let again = AdmissionError::OutOfTurn("a second run on one connection");
             return self.deny(from, &proof.nonce, again);
         }
@@ -344,7 +348,7 @@ impl<S: Suite> Gate<S> {
             return self.refuse(from, RefusalReason::NotReady, &proof.nonce);
         };
         // §A4.2: 256 runs at a time.
-        if self.places() >= MAX_RUNS {
+        if self.run_count() >= MAX_RUNS {
             return self.refuse(from, RefusalReason::Busy, &proof.nonce);
         }
         // §24.6: nothing falls back.
@@ -357,61 +361,69 @@ impl<S: Suite> Gate<S> {
             // §A4.3: no run names what was made in another; such a message is not decoded.
             _ => Vec::new(),
         };
-        self.spent.insert(from);
+        self.used_connections.insert(from);
         // §A4.1: the length, before anything is decoded.
         if proof.step.len() != Hello::encoded_len(self.policy.attributes()) {
             return self.deny(from, &proof.nonce, AdmissionError::OutOfTurn("a hello of another length"));
         }
         let until = now.monotonic + self.config.timing.patience;
         let ends = self.terms.end_of(period);
-        let place = RunId { peer: from, nonce: proof.nonce, cookie: proof.cookie, until, ends };
+        let run_id = RunId { peer: from, nonce: proof.nonce, cookie: proof.cookie, until, ends };
         // §A8: drones that apply at once are verified in one product.
-        self.waiting.push_back(PendingKeyCheck { place, hello: proof.step.clone(), kem });
-        self.batch_at.get_or_insert(now.monotonic + self.config.timing.batching);
+        self.pending_key_checks.push_back(PendingKeyCheck { run_id, hello: proof.step.clone(), kem });
+        self.key_check_at.get_or_insert(now.monotonic + self.config.timing.batching);
     }
 
-    /// Runs under way, and those that wait for one.
-    fn places(&self) -> usize {
-        let busy: usize = self.busy.values().map(Vec::len).sum();
-        self.waiting.len() + self.welcome.len() + self.asking.len() + self.runs.len() + busy
+    /// Number of runs under way, those included that wait for work.
+    fn run_count(&self) -> usize {
+        let working: usize = self.running_jobs.values().map(Vec::len).sum();
+        self.pending_key_checks.len()
+            + self.pending_offers.len()
+            + self.pending_tables.len()
+            + self.runs.len()
+            + working
     }
 
-    fn batch(&self) -> usize {
+    /// Number of keys that are verified in one product.
+    fn key_batch(&self) -> usize {
         if self.config.timing.workers == 0 { BATCH } else { WORKERS_BATCH }
     }
 
     /// The next piece of work, if there is any: first for those whose runs are furthest.
     fn next_work(&mut self, now: Now) -> Option<Work<S>> {
-        if let Some(tables) = self.asking.pop_front() {
+        if let Some(tables) = self.pending_tables.pop_front() {
             return Some(Work::Garble(tables));
         }
-        if let Some(proven) = self.welcome.pop_front() {
+        if let Some(proven) = self.pending_offers.pop_front() {
             return Some(Work::Offer(proven));
         }
-        if !due(self.batch_at, now.monotonic) && self.waiting.len() < self.batch() {
+        if !due(self.key_check_at, now.monotonic) && self.pending_key_checks.len() < self.key_batch() {
             return None;
         }
         // §A8: 16 keys at most where threads verify them, 4 here.
-        let next: Vec<PendingKeyCheck> = self.waiting.drain(..self.batch().min(self.waiting.len())).collect();
-        if self.waiting.is_empty() {
-            self.batch_at = None;
+        let next: Vec<PendingKeyCheck> =
+            self.pending_key_checks.drain(..self.key_batch().min(self.pending_key_checks.len())).collect();
+        if self.pending_key_checks.is_empty() {
+            self.key_check_at = None;
         }
         let verifier = self.verifier(now).cloned();
         let ends = verifier.as_ref().map(|verifier| self.terms.end_of(verifier.authority().period()));
-        let (next, late): (Vec<_>, Vec<_>) = next.into_iter().partition(|one| Some(one.place.ends) == ends);
-        // §A1.1: the period ended while they waited.
-        late.iter().for_each(|one| self.refuse(one.place.peer, RefusalReason::NotReady, &one.place.nonce));
+        // §A1.1: a credential of one period is not accepted in the next, and some may have waited until then.
+        let (next, late): (Vec<_>, Vec<_>) = next.into_iter().partition(|one| Some(one.run_id.ends) == ends);
+        late.iter().for_each(|one| self.refuse(one.run_id.peer, RefusalReason::NotReady, &one.run_id.nonce));
         verifier.filter(|_| !next.is_empty()).map(|verifier| Work::Verify(verifier, next))
     }
 
     /// Gives the driver work, as much as it does at a time.
     fn hand_out(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        while self.busy.len() < self.config.timing.workers {
+        while self.running_jobs.len() < self.config.timing.workers {
             let Some(work) = self.next_work(now) else { return };
-            let (number, generation) = (self.numbers, self.generation);
-            self.numbers += 1;
-            self.busy.insert(number, work.places());
-            let (config, policy) = (Arc::clone(&self.config), Arc::clone(&self.policy));
+            let number = self.next_job_number;
+            self.next_job_number += 1;
+            self.running_jobs.insert(number, work.run_ids());
+            let generation = self.generation;
+            let config = Arc::clone(&self.config);
+            let policy = Arc::clone(&self.policy);
             let seed = Secret::random(rng);
             // §A8: on a thread beside the leader's loop.
             self.jobs.push_back(Job::new(move || {
@@ -430,7 +442,7 @@ impl<S: Suite> Gate<S> {
     pub fn finish(&mut self, now: Now, done: FinishedJob, rng: &mut dyn CryptoRngCore) {
         let Some(Returned::<S> { generation, number, done }) = done.open() else { return };
         if generation == self.generation
-            && let Some(awaited) = self.busy.remove(&number)
+            && let Some(awaited) = self.running_jobs.remove(&number)
         {
             self.done(done, &awaited);
         }
@@ -439,43 +451,45 @@ impl<S: Suite> Gate<S> {
 
     /// Continues the runs whose peers are still connected and whose time is not over.
     fn done(&mut self, done: WorkResult<S>, awaited: &[RunId]) {
-        let in_time = |place: &RunId| awaited.iter().any(|one| one.peer == place.peer);
-        let awaited = |gate: &Self, place: &RunId| gate.spent.contains(&place.peer) && in_time(place);
+        // A run that took too long was taken out of its job, and answered.
+        let in_time = |run_id: &RunId| awaited.iter().any(|one| one.peer == run_id.peer);
+        let goes_on =
+            |gate: &Self, run_id: &RunId| gate.used_connections.contains(&run_id.peer) && in_time(run_id);
         match done {
             WorkResult::Verified(verdicts) => {
-                for (place, verdict) in verdicts {
+                for (run_id, verdict) in verdicts {
                     match verdict {
                         // §13.8: a peer that has disconnected meanwhile is judged all the same.
-                        Err(error) if in_time(&place) && !awaited(self, &place) => {
+                        Err(error) if in_time(&run_id) && !goes_on(self, &run_id) => {
                             let why = error.into();
-                            self.out.event(GateEvent::Denied { peer: place.peer, why });
+                            self.out.event(GateEvent::Denied { peer: run_id.peer, why });
                         }
-                        _ if !awaited(self, &place) => {}
-                        Err(error) => self.deny(place.peer, &place.nonce, error.into()),
-                        Ok(proven) => self.welcome.push_back(proven),
+                        _ if !goes_on(self, &run_id) => {}
+                        Err(error) => self.deny(run_id.peer, &run_id.nonce, error.into()),
+                        Ok(proven) => self.pending_offers.push_back(proven),
                     }
                 }
             }
-            WorkResult::Garbled(place, _) if !awaited(self, &place) => {}
-            WorkResult::Garbled(place, Err(error)) => self.deny(place.peer, &place.nonce, error),
-            WorkResult::Garbled(place, Ok(garbled)) => {
+            WorkResult::Garbled(run_id, _) if !goes_on(self, &run_id) => {}
+            WorkResult::Garbled(run_id, Err(error)) => self.deny(run_id.peer, &run_id.nonce, error),
+            WorkResult::Garbled(run_id, Ok(garbled)) => {
                 let Garbled { stage, kem, steps, mut ciphertext } = *garbled;
                 for step in steps {
                     // §A4.3: with the offer, which is the first.
                     let ciphertext = core::mem::take(&mut ciphertext);
-                    self.send_with(place.peer, AdmissionStep { nonce: place.nonce, step, ciphertext });
+                    self.send_with(run_id.peer, AdmissionStep { nonce: run_id.nonce, step, ciphertext });
                 }
-                self.runs.insert(place.peer, GateRun { place, stage, kem });
+                self.runs.insert(run_id.peer, GateRun { run_id, stage, kem });
             }
         }
     }
 
     fn step(&mut self, from: Peer, message: &AdmissionStep) {
-        let Some(GateRun { place, stage, kem }) = self.runs.remove(&from) else {
+        let Some(GateRun { run_id, stage, kem }) = self.runs.remove(&from) else {
             let offence = Offence::OutOfPlace("AdmissionStep");
             return self.out.event(GateEvent::Blamed { peer: from, offence });
         };
-        let nonce = place.nonce;
+        let nonce = run_id.nonce;
         if nonce != message.nonce {
             return self.deny(from, &nonce, AdmissionError::OutOfTurn("a step of another run"));
         }
@@ -486,14 +500,14 @@ impl<S: Suite> Gate<S> {
         match (stage, message.step.as_slice()) {
             // §A4.1: an empty step asks for more tables.
             (GateStage::Garbling(garbling), []) => {
-                self.asking.push_back(GarblingRun { place, garbling, kem });
+                self.pending_tables.push_back(GarblingRun { run_id, garbling, kem });
             }
             (GateStage::Garbling(garbling), step) => match garbling.finish() {
                 // All tables were received, with no request for more pending.
-                Ok(awaiting) => self.commitment((place, kem), awaiting, step),
+                Ok(awaiting) => self.commitment(run_id, kem, awaiting, step),
                 Err(error) => self.deny(from, &nonce, error.into()),
             },
-            (GateStage::Awaiting(awaiting), step) => self.commitment((place, kem), awaiting, step),
+            (GateStage::Awaiting(awaiting), step) => self.commitment(run_id, kem, awaiting, step),
             // §A4.1: opening → confirmation, and both sides have the session.
             (GateStage::Seeded(seeded), step) => match seeded.opening(step) {
                 Err(error) => self.deny(from, &nonce, error.into()),
@@ -501,19 +515,19 @@ impl<S: Suite> Gate<S> {
                     self.send(from, nonce, confirmation);
                     let pseudonym = session.pseudonym();
                     self.sessions.insert(from, Admitted { nonce, session, kem });
-                    self.out.event(GateEvent::Admitted { peer: from, pseudonym, until: place.ends });
+                    self.out.event(GateEvent::Admitted { peer: from, pseudonym, until: run_id.ends });
                 }
             },
         }
     }
 
-    fn commitment(&mut self, (place, kem): (RunId, Option<KemKey<S>>), awaiting: Awaiting, step: &[u8]) {
+    fn commitment(&mut self, run_id: RunId, kem: Option<KemKey<S>>, awaiting: Awaiting, step: &[u8]) {
         match awaiting.commitment(step) {
-            Err(error) => self.deny(place.peer, &place.nonce, error.into()),
+            Err(error) => self.deny(run_id.peer, &run_id.nonce, error.into()),
             Ok((seeded, seeds)) => {
                 // §A4.1: commitment → seeds.
-                self.send(place.peer, place.nonce, seeds);
-                self.runs.insert(place.peer, GateRun { place, stage: GateStage::Seeded(seeded), kem });
+                self.send(run_id.peer, run_id.nonce, seeds);
+                self.runs.insert(run_id.peer, GateRun { run_id, stage: GateStage::Seeded(seeded), kem });
             }
         }
     }
@@ -547,12 +561,12 @@ impl<S: Suite> Gate<S> {
     /// A connection is gone, and its run with it.
     pub fn disconnected(&mut self, peer: Peer) {
         // §A4.2: a run ends with its connection.
-        self.waiting.retain(|one| one.place.peer != peer);
-        self.welcome.retain(|one| one.place.peer != peer);
-        self.asking.retain(|one| one.place.peer != peer);
+        self.pending_key_checks.retain(|one| one.run_id.peer != peer);
+        self.pending_offers.retain(|one| one.run_id.peer != peer);
+        self.pending_tables.retain(|one| one.run_id.peer != peer);
         self.runs.remove(&peer);
         self.sessions.remove(&peer);
-        self.spent.remove(&peer);
+        self.used_connections.remove(&peer);
     }
 
     /// The slot keys of a period; those for other fields verify nothing here.
@@ -571,56 +585,60 @@ impl<S: Suite> Gate<S> {
         }
         // §A8: without threads, one piece of work with each timeout.
         if timeout && let Some(work) = self.next_work(now) {
-            self.pieces += 1;
-            let places = work.places();
+            self.pieces_done += 1;
+            let run_ids = work.run_ids();
             let done = work.run(&self.config, &self.policy, &Secret::random(rng));
-            self.done(done, &places);
+            self.done(done, &run_ids);
         }
     }
 
-    /// All places, wherever they stand.
-    fn all_places(&self) -> impl Iterator<Item = &RunId> {
-        let waiting = self.waiting.iter().map(|one| &one.place);
-        let welcome = self.welcome.iter().map(|one| &one.place);
-        let queued = welcome.chain(self.asking.iter().map(|one| &one.place));
-        waiting
-            .chain(queued)
-            .chain(self.runs.values().map(|run| &run.place))
-            .chain(self.busy.values().flatten())
+    /// Every run, whatever it waits for.
+    fn all_run_ids(&self) -> impl Iterator<Item = &RunId> {
+        let key_checks = self.pending_key_checks.iter().map(|one| &one.run_id);
+        let offers = self.pending_offers.iter().map(|one| &one.run_id);
+        let tables = self.pending_tables.iter().map(|one| &one.run_id);
+        key_checks
+            .chain(offers)
+            .chain(tables)
+            .chain(self.runs.values().map(|run| &run.run_id))
+            .chain(self.running_jobs.values().flatten())
     }
 
     /// Ends the runs that have taken too long.
     fn expire(&mut self, now: Now) {
-        // §A4.2: a run has 60 s.
-        let over = |place: &RunId| place.until <= now.monotonic;
-        let silent: Vec<RunId> = self.all_places().filter(|place| over(place)).copied().collect();
+        // §A4.2: a run has 60 s, so that a drone that sends nothing does not hold a place for ever.
+        let over = |run_id: &RunId| run_id.until <= now.monotonic;
+        let silent: Vec<RunId> = self.all_run_ids().filter(|run_id| over(run_id)).copied().collect();
         if silent.is_empty() {
             return;
         }
-        self.waiting.retain(|one| !over(&one.place));
-        self.welcome.retain(|one| !over(&one.place));
-        self.asking.retain(|one| !over(&one.place));
-        self.runs.retain(|_, run| !over(&run.place));
+        self.pending_key_checks.retain(|one| !over(&one.run_id));
+        self.pending_offers.retain(|one| !over(&one.run_id));
+        self.pending_tables.retain(|one| !over(&one.run_id));
+        self.runs.retain(|_, run| !over(&run.run_id));
         // A job all of whose runs are over is not waited for.
-        self.busy.retain(|_, places| {
-            places.retain(|place| !over(place));
-            !places.is_empty()
+        self.running_jobs.retain(|_, run_ids| {
+            run_ids.retain(|run_id| !over(run_id));
+            !run_ids.is_empty()
         });
-        if self.waiting.is_empty() {
-            self.batch_at = None;
+        if self.pending_key_checks.is_empty() {
+            self.key_check_at = None;
         }
-        for place in silent {
-            self.deny(place.peer, &place.nonce, AdmissionError::Silent);
+        for run_id in silent {
+            self.deny(run_id.peer, &run_id.nonce, AdmissionError::Silent);
         }
     }
 
     /// Time of the next timeout.
     pub fn deadline(&self) -> Option<Duration> {
         let timing = &self.config.timing;
-        let ready = !self.asking.is_empty() || !self.welcome.is_empty() || self.waiting.len() >= self.batch();
+        let ready = !self.pending_tables.is_empty()
+            || !self.pending_offers.is_empty()
+            || self.pending_key_checks.len() >= self.key_batch();
         let at_once = (ready && timing.workers == 0).then_some(Duration::ZERO);
-        let batch = self.batch_at.filter(|_| timing.workers == 0 || self.busy.len() < timing.workers);
-        self.all_places().map(|place| place.until).chain(batch).chain(at_once).min()
+        let batch =
+            self.key_check_at.filter(|_| timing.workers == 0 || self.running_jobs.len() < timing.workers);
+        self.all_run_ids().map(|run_id| run_id.until).chain(batch).chain(at_once).min()
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct RunId {
 /// A key that waits to be verified.
 #[derive(Debug)]
 pub(super) struct PendingKeyCheck {
-    pub(super) place: RunId,
+    pub(super) run_id: RunId,
     /// The first step, of the length that it must have.
     pub(super) hello: Vec<u8>,
     /// The encapsulation key of the run, of the term's set; empty if the term has no second factor.
@@ -47,7 +47,7 @@ pub(super) struct PendingKeyCheck {
 /// A key that the authority signed, and the encapsulation key of its run.
 #[derive(Debug)]
 pub(super) struct Proven {
-    pub(super) place: RunId,
+    pub(super) run_id: RunId,
     pub(super) hello: Box<VerifiedHello>,
     pub(super) kem: Vec<u8>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Proven {
 /// A run that makes tables, and κ, if the term has a second factor.
 #[derive(Debug)]
 pub(super) struct GarblingRun<S: Suite> {
-    pub(super) place: RunId,
+    pub(super) run_id: RunId,
     pub(super) garbling: Box<Garbling>,
     pub(super) kem: Option<KemKey<S>>,
 }
@@ -91,10 +91,10 @@ pub(super) enum WorkResult<S: Suite> {
 
 impl<S: Suite> Work<S> {
     /// The runs that this work belongs to.
-    pub(super) fn places(&self) -> Vec<RunId> {
+    pub(super) fn run_ids(&self) -> Vec<RunId> {
         match self {
-            Self::Verify(_, waiting) => waiting.iter().map(|one| one.place).collect(),
-            Self::Offer(Proven { place, .. }) | Self::Garble(GarblingRun { place, .. }) => [*place].into(),
+            Self::Verify(_, waiting) => waiting.iter().map(|one| one.run_id).collect(),
+            Self::Offer(Proven { run_id, .. }) | Self::Garble(GarblingRun { run_id, .. }) => [*run_id].into(),
         }
     }
 
@@ -111,15 +111,15 @@ impl<S: Suite> Work<S> {
                 WorkResult::Verified(verify(&verifier, policy, waiting, &mut rng))
             }
             Self::Offer(proven) => {
-                let (place, offered) = (proven.place, offer(config, policy, proven, &mut rng));
+                let (run_id, offered) = (proven.run_id, offer(config, policy, proven, &mut rng));
                 let garbled = offered.and_then(|offered| {
                     let OfferedRun { tables, offer, ciphertext } = offered;
                     garble(tables, [offer].into()).map(|garbled| Garbled { ciphertext, ..garbled })
                 });
-                WorkResult::Garbled(place, garbled.map(Box::new))
+                WorkResult::Garbled(run_id, garbled.map(Box::new))
             }
             Self::Garble(tables) => {
-                WorkResult::Garbled(tables.place, garble(tables, Vec::new()).map(Box::new))
+                WorkResult::Garbled(tables.run_id, garble(tables, Vec::new()).map(Box::new))
             }
         }
     }
@@ -131,21 +131,21 @@ fn verify(
     waiting: Vec<PendingKeyCheck>,
     rng: &mut ChaCha20Rng,
 ) -> Vec<(RunId, Result<Proven, AbkeError>)> {
-    let (mut places, mut hellos, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
-    for PendingKeyCheck { place, hello, kem } in waiting {
+    let (mut run_ids, mut hellos, mut verdicts) = (Vec::new(), Vec::new(), Vec::new());
+    for PendingKeyCheck { run_id, hello, kem } in waiting {
         // §A8: points are decoded where the work is done, not in the leader's loop.
         match Hello::decode(&hello, policy.attributes()) {
-            Err(error) => verdicts.push((place, Err(error))),
+            Err(error) => verdicts.push((run_id, Err(error))),
             Ok(hello) => {
-                places.push((place, kem));
+                run_ids.push((run_id, kem));
                 hellos.push(hello);
             }
         }
     }
     // §A8: all in one product; forged keys are found by their first three slots.
-    let verified = places.into_iter().zip(Hello::verify_batch(hellos, verifier, rng));
-    verdicts.extend(verified.map(|((place, kem), verdict)| {
-        (place, verdict.map(|hello| Proven { place, hello: Box::new(hello), kem }))
+    let verified = run_ids.into_iter().zip(Hello::verify_batch(hellos, verifier, rng));
+    verdicts.extend(verified.map(|((run_id, kem), verdict)| {
+        (run_id, verdict.map(|hello| Proven { run_id, hello: Box::new(hello), kem }))
     }));
     verdicts
 }
@@ -163,12 +163,12 @@ fn offer<S: Suite>(
     proven: Proven,
     rng: &mut ChaCha20Rng,
 ) -> Result<OfferedRun<S>, AdmissionError> {
-    let Proven { place, hello, kem: key } = proven;
+    let Proven { run_id, hello, kem: key } = proven;
     // §A4.2: the context: the policy's id, the leader's public key, nonce ‖ c; §A4.3: … and the encapsulation
     // key.
     let server = config.keypair.public().encode();
     let offered = config.kem.map(|term| (term, &key[..]));
-    let channel = channel(&place.nonce, &place.cookie, offered);
+    let channel = channel(&run_id.nonce, &run_id.cookie, offered);
     let (deployment, group, leader) = (&config.deployment, &config.group, &config.keypair.public().handle());
     let parties = RunParties { deployment, group, leader, channel: &channel };
     // §A4.3: once for a key that the authority signed, and for nobody else.
@@ -184,7 +184,7 @@ fn offer<S: Suite>(
         config.keypair.sign(&config.deployment, Label::Abke, &statement, &mut signing).encode()
     };
     let (garbling, offer) = hello.offer(&terms, Arc::clone(policy), rng, sign)?;
-    Ok(OfferedRun { tables: GarblingRun { place, garbling: Box::new(garbling), kem }, offer, ciphertext })
+    Ok(OfferedRun { tables: GarblingRun { run_id, garbling: Box::new(garbling), kem }, offer, ciphertext })
 }
 
 /// Makes the next tables, after what else there is to send, and waits for the drone to ask for more or, if
