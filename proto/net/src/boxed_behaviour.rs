@@ -66,6 +66,7 @@ impl<B: NetworkBehaviour> BoxedBehaviour<B> {
     /// Puts the event that is not delivered yet into its queue, or drops it with its connection. Whether none is left.
     fn deliver(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some((connection, event)) = self.undelivered.take() else { return Poll::Ready(()) };
+        // The connection has closed meanwhile: libp2p's swarm drops such an event as well.
         let Some(queue) = self.queues.get_mut(&connection) else { return Poll::Ready(()) };
         match queue.poll_ready(cx) {
             Poll::Ready(ready) => {
@@ -158,6 +159,7 @@ impl<B: NetworkBehaviour> NetworkBehaviour for BoxedBehaviour<B> {
                     // Delivered before anything else, so that events of a connection keep their order.
                     self.undelivered = Some((connection, event));
                 }
+                // `NotifyHandler::Any` among them, because the swarm knows which connections a peer has.
                 other => return other,
             }
         }
@@ -184,6 +186,7 @@ impl<H: ConnectionHandler> ConnectionHandler for BoxedHandler<H> {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<ConnectionHandlerEvent<H::OutboundProtocol, H::OutboundOpenInfo, H::ToBehaviour>> {
+        // Until none is left, because only an empty queue wakes this task for the next event.
         while let Poll::Ready(Some(event)) = self.events.poll_next_unpin(cx) {
             self.within.on_behaviour_event(event);
         }

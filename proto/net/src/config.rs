@@ -97,10 +97,12 @@ pub fn parse_listened_address(text: &str) -> Result<Multiaddr, AddressError> {
     let refused = |why| Err(AddressError::Unlistenable(why));
     let mut parts = address.iter();
     match parts.next() {
+        // `0.0.0.0` is for listening alone: it stands for all of this machine's addresses.
         Some(Protocol::Ip4(ip)) if !ip.is_unspecified() && !is_of_one_machine(ip) => {
             return refused(NOT_ONE_MACHINE);
         }
         Some(Protocol::Ip6(ip)) if ip.is_multicast() => return refused(NOT_ONE_MACHINE),
+        // libp2p's sockets of IPv6 take IPv6 alone, so that they cannot be bound to such an address.
         Some(Protocol::Ip6(ip)) if ip.to_ipv4_mapped().is_some() => {
             return refused("this is an IPv4 address in IPv6's spelling: give it as it is");
         }
@@ -349,14 +351,18 @@ impl NodeLimits {
             // So that all may come at once from one address, which has a quarter: 1,024 of 4,096.
             pending: peers.saturating_mul(8).clamp(512, 4096),
             per_peer: 4,
+            // §13.8: a sixteenth, so that one address cannot take the places of all others' strangers.
             strangers_per_address: (peers / 16).max(FEWEST_STRANGERS),
             stranger_lifetime: Some(STRANGER_LIFETIME),
+            // §16: the multiplexer permits twice as many, 64.
             streams: 32,
+            // §16: one, so that a peer takes messages in the order in which the machine sends them.
             in_flight: 1,
             queued: 64,
             group_queued: 1024,
             blocked: 4096,
             proven,
+            // Records of a batch are stored together, so that a crowd costs one write and not many.
             batch: 256,
             commands: 64,
             group_rate: Rate { messages: 64, bytes: 1 << 18, burst: 8 },
@@ -478,6 +484,7 @@ impl NodeConfig {
             dial_permits: None,
             request_timeout: Duration::from_secs(20),
             handshake_timeout: Duration::from_secs(10),
+            // A connection may be silent for hours between two epochs. Pings find dead ones.
             idle_timeout: Duration::from_secs(24 * 3600),
             redial_ceiling: Duration::from_secs(30),
             subscription_timeout: None,

@@ -167,6 +167,7 @@ impl Dialler {
     pub(crate) fn established(&mut self, connection: ConnectionId, now: Instant) -> Option<Route> {
         let index = self.position(connection)?;
         let entry = self.entries.get_mut(index)?;
+        // This gives the permit back, which bounds handshakes and no connections.
         entry.state = DialState::Up { connection, since: now };
         // A node that was the wrong one before counts as reached once it has introduced itself as the right
         // one.
@@ -328,6 +329,7 @@ async fn prepare(
     permits: Option<Arc<Semaphore>>,
     patience: Duration,
 ) -> io::Result<PreparedDial> {
+    // Without a deadline, because waiting for other nodes of this process is no failure of the address.
     let permit = match permits {
         Some(permits) => Some(permits.acquire_owned().await.map_err(io::Error::other)?),
         None => None,

@@ -148,6 +148,7 @@ where
         while let LoopDecision::Work = self.persist(shutdown.as_mut()).await {
             self.inspect_machine();
             self.perform();
+            // Shutdown comes first, so that a flood of inputs cannot keep the node from stopping.
             let step = poll_fn(|cx| match shutdown.as_mut().poll(cx) {
                 Poll::Ready(()) => Poll::Ready(Ok(LoopDecision::Stop)),
                 Poll::Pending => self.gather(cx),
@@ -196,9 +197,11 @@ where
                         if shutdown.as_mut().poll(cx).is_ready() {
                             return Poll::Ready(LoopDecision::Stop);
                         }
+                        // Operators have to see why the node stands still.
                         self.serve_inspections(cx);
                         self.timer.as_mut().poll(cx).map(|()| LoopDecision::Work)
                     });
+                    // §15: no farewell, because messages that wait depend on records that are not durable.
                     if let LoopDecision::Stop = wait.await {
                         return LoopDecision::Stop;
                     }
@@ -250,6 +253,7 @@ where
         if self.timer.deadline() != at {
             self.timer.as_mut().reset(at);
         }
+        // The deadline may have passed since `now`, and a timer that is ready wakes nobody.
         if self.timer.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
@@ -270,6 +274,7 @@ where
             if now >= until || self.network.is_idle(now) {
                 return Poll::Ready(());
             }
+            // Looked at again and again, because no event says that a published message has left.
             self.timer.as_mut().reset(now + Duration::from_millis(20));
             if self.timer.as_mut().poll(cx).is_ready() {
                 cx.waker().wake_by_ref();

@@ -148,6 +148,7 @@ impl<M: Machine> Handle<M> {
     pub async fn confirm(&self, peer: Peer) -> Result<bool, Stopped> {
         let (waiting, answered) = oneshot::channel();
         self.confirmations.send((peer, waiting)).await.map_err(|_| Stopped)?;
+        // A driver that stops drops the waiter, too. Either way the message is not confirmed.
         Ok(answered.await.is_ok())
     }
 
@@ -204,6 +205,7 @@ impl<M: Machine> Handle<M> {
 
     /// The configured addresses to which there is no connection although it was tried, and why.
     pub fn unreached(&self) -> Vec<Unreached> {
+        // Cloned at once, because the driver waits for this lock when an address is lost or reached.
         self.unreached.borrow().clone()
     }
 

@@ -119,9 +119,13 @@ impl Handshakes {
     /// last. Returns false if there is none that has had its time.
     pub(crate) fn end_one(&self, from: Option<Prefix>, now: Instant) -> bool {
         let mut all = self.lock();
+        // §13.8: an ended handshake counts as pending no longer, and holds its socket until it is dropped.
+        // Without a bound a flood would take all descriptors.
         if all.ending >= ENDING {
             return false;
         }
+        // The swarm asks for room once the transport has announced the newest handshake. That one is
+        // registered by then, and must not end itself.
         let newest = all.next.wrapping_sub(1);
         // §13.8: nothing has come of it for 1 s.
         let old = |entry: &PendingHandshake| {
@@ -132,6 +136,7 @@ impl Handshakes {
         if count == 0 {
             return false;
         }
+        // The system's randomness, because whoever foresees the choice can have others' handshakes ended.
         let chosen = OsRng.gen_range(0..count);
         let Some(entry) = all.entries.iter_mut().filter(|entry| old(entry)).nth(chosen) else { return false };
         entry.ended = true;
@@ -178,6 +183,7 @@ where
     }
 
     fn dial(&mut self, address: Multiaddr, options: DialOpts) -> Result<T::Dial, TransportError<io::Error>> {
+        // Not registered: this node wants the connections that it dials, so that no peer may end them.
         self.within.dial(address, options)
     }
 

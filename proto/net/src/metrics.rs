@@ -74,6 +74,7 @@ impl NetMetrics {
     /// Registers everything, under `net`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("net");
+        // The registry appends the unit, so that these names must not: `net_sent_bytes_total`.
         let bytes = [
             ("sent", "Bytes of messages sent, without what transports add", &self.bytes_sent),
             ("received", "Bytes of messages received, without what transports add", &self.bytes_received),
@@ -139,6 +140,7 @@ impl NetMetrics {
             "Records that must survive a crash and cannot be stored at present; nothing is sent meanwhile",
             self.unstored.clone(),
         );
+        // §16.2: gauges, because operators have to see that a copy has ended.
         let duplicates = [
             ("duplicated_peers", "Drones and KGCs of which two processes run", &self.duplicated_peers),
             (
@@ -164,6 +166,7 @@ impl NetMetrics {
         })
     }
 
+    /// Counts a message of so many bytes that libp2p was given for so many recipients.
     pub(crate) fn sent(&self, bytes: usize, recipients: usize) {
         self.messages_sent.inc_by(recipients as u64);
         self.bytes_sent.inc_by((bytes as u64).saturating_mul(recipients as u64));

@@ -560,6 +560,7 @@ impl DriverNetwork {
         if let Some(released) = released {
             self.admit_again(released);
         }
+        // The label has two values, because a peer must not be able to add time series.
         let kind = misdeed.as_str();
         self.metrics.penalties.get_or_create(&Misconduct { kind }).inc();
         let (place, seconds) = (self.peers.place(&id), pause.as_secs());

@@ -33,6 +33,8 @@ impl Outbox {
         Self {
             in_flight: config.limits.in_flight.max(1),
             queued: config.limits.queued.max(1),
+            // As long as libp2p may take for the stream and then for the message. With less, the next message
+            // could overtake one that is still on its way.
             patience: config.negotiation().saturating_add(config.request_timeout),
             metrics,
             deadlines: VecDeque::new(),
@@ -56,11 +58,13 @@ impl Outbox {
             self.dropped(to, "it is blocked");
             return false;
         };
+        // §16: room is taken before the message waits in the queue, because it takes memory there as well.
         if !self.unsent.take(&id, frame.message.len()) {
             self.dropped(to, "it has not proven who it is, and too much waits for it or others like it");
             return false;
         }
         partner.queue.push_back(frame);
+        // The oldest goes, because epochs and answers supersede each other.
         if partner.queue.len() > self.queued
             && let Some(oldest) = partner.queue.pop_front()
         {
@@ -97,6 +101,7 @@ impl Outbox {
             let is_waiting =
                 |partner: &mut Partner| partner.in_flight.iter().any(|(other, _)| *other == request);
             let waiting = peers.partner(&id).is_some_and(is_waiting);
+            // An entry of a message that was taken goes early, so that the node is not woken for it.
             if waiting && deadline > now {
                 return;
             }

@@ -146,6 +146,7 @@ impl NetworkBehaviour for Succession {
     }
 
     fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Infallible, THandlerInEvent<Self>>> {
+        // No waker is kept: outputs come from the swarm's events alone, after each of which it polls again.
         self.outputs.pop_front().map_or(Poll::Pending, Poll::Ready)
     }
 }
@@ -173,6 +174,7 @@ impl SuccessionHandler {
 
 /// Sends a ping and waits for its echo.
 async fn ping(mut stream: Stream) -> io::Result<()> {
+    // The echo is not compared: the connection proves who sent it, and any answer is a sign of life.
     let mut bytes: [u8; PING_LEN] = rand::random();
     stream.write_all(&bytes).await?;
     stream.flush().await?;
@@ -189,6 +191,7 @@ impl ConnectionHandler for SuccessionHandler {
     type OutboundOpenInfo = ();
 
     fn listen_protocol(&self) -> SubstreamProtocol<DeniedUpgrade> {
+        // §23.5: libp2p's ping answers peers. A node without it refuses, which is an answer as well.
         SubstreamProtocol::new(DeniedUpgrade, ())
     }
 
@@ -213,6 +216,7 @@ impl ConnectionHandler for SuccessionHandler {
             self.question = None;
             return Poll::Pending;
         }
+        // Behind the answer, so that one that came in time counts on a machine that was busy until now.
         if question.end.as_mut().poll(cx).is_ready() {
             self.question = None;
             return Poll::Ready(ConnectionHandlerEvent::NotifyBehaviour(Silent));
@@ -235,6 +239,7 @@ impl ConnectionHandler for SuccessionHandler {
                 error: StreamUpgradeError::Timeout,
                 ..
             }) => {}
+            // §23.5: a refusal is an answer, and a connection with an error ends by itself.
             ConnectionEvent::DialUpgradeError(_) => self.question = None,
             _ => {}
         }

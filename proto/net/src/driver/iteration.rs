@@ -105,6 +105,7 @@ impl InputCause {
 }
 
 impl<M: Machine, H: Host<M>> Driver<M, H> {
+    /// Shows the machine to those who asked to look at it.
     pub(super) fn serve_inspections(&mut self, cx: &mut Context<'_>) {
         // Once all handles are gone there are no more; polling on costs nothing.
         while let Poll::Ready(Some(look)) = self.requests.inspections.poll_recv(cx) {
@@ -129,6 +130,7 @@ impl<M: Machine, H: Host<M>> Driver<M, H> {
         }
     }
 
+    /// Takes the results of jobs that the machine gave out.
     pub(super) fn take_finished(&mut self, cx: &mut Context<'_>) {
         while self.arrivals.len() < self.batch
             && let Poll::Ready(Some(done)) = self.finished.poll_recv(cx)

@@ -36,6 +36,7 @@ struct ListenerBacklog {
 
 impl ListenerBacklog {
     fn cost(&self) -> usize {
+        // A flood of short messages must be bounded, too, and takes more memory than their bytes.
         self.bytes + self.frames.len() * WAITING_COST
     }
 
@@ -47,6 +48,7 @@ impl ListenerBacklog {
     /// Its streams have taken so many bytes. Bytes that they took beside messages, of control messages, count
     /// no further.
     fn take(&mut self, bytes: u64) {
+        // Gossipsub's queue gives messages out in order, so that the bytes taken are of the oldest ones.
         let mut left = usize::try_from(bytes).unwrap_or(usize::MAX);
         while left > 0
             && let Some(first) = self.frames.front_mut()
@@ -108,12 +110,14 @@ impl Listeners {
         self.ending.remove(peer);
     }
 
+    /// Notes that a stranger's streams have taken so many bytes.
     pub(super) fn take(&mut self, peer: &PeerId, bytes: u64) {
         if let Some(waiting) = self.waiting.get_mut(peer) {
             waiting.take(bytes);
         }
     }
 
+    /// Notes that gossipsub has dropped the oldest message that waits for a stranger.
     pub(super) fn lose(&mut self, peer: &PeerId) {
         if let Some(waiting) = self.waiting.get_mut(peer) {
             waiting.lose();
@@ -136,7 +140,10 @@ impl Listeners {
         let mut waiting: usize = self.waiting.values().map(ListenerBacklog::cost).sum();
         let mut ending: usize = self.ending.values().sum();
         let mut others: Vec<_> = self.waiting.iter().map(|(peer, held)| (held.cost(), *peer)).collect();
+        // The one with most is taken from the end first, because then fewest have to go.
         others.sort_unstable_by_key(|(cost, _)| *cost);
+        // Connections end in their own time. Bytes that they hold meanwhile have an allowance of their own,
+        // because strangers that read must not lose their places for them.
         while waiting + ending.saturating_sub(limits.all) + needed * others.len() > limits.all {
             let Some((cost, peer)) = others.pop() else { break };
             (waiting, ending) = (waiting - cost, ending + cost);
@@ -147,6 +154,7 @@ impl Listeners {
         gone.into_iter().map(bytes).collect()
     }
 
+    /// Counts a stranger's bytes among those of connections that end.
     fn end(&mut self, peer: &PeerId) {
         if let Some(waiting) = self.waiting.remove(peer) {
             self.ending.insert(*peer, waiting.cost());
