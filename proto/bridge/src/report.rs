@@ -264,12 +264,7 @@ impl BridgeReport {
         let result = result.err().map_or("passed", FrameDrop::label);
         self.frames.get_or_create(&FrameLabels { way: way.name(), result }).inc();
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
-        match status.frames.get_mut(&key(way, result)) {
-            Some(number) => *number += 1,
-            None => {
-                status.frames.insert(key(way, result), 1);
-            }
-        }
+        *status.frames.entry(key(way, result)).or_default() += 1;
     }
 
     pub(crate) fn delayed(&self, way: FrameDirection, delay: Duration) {

@@ -134,10 +134,11 @@ impl Series {
         let digits = name.to_str()?.strip_prefix(PREFIX)?.strip_suffix(self.ending)?;
         let is_number = (DIGITS..=MOST_DIGITS).contains(&digits.len())
             && digits.bytes().all(|byte| byte.is_ascii_digit());
-        is_number
-            .then(|| digits.parse().ok())
-            .flatten()
-            .filter(|number| self.path(*number).file_name() == name.file_name())
+        if !is_number {
+            return None;
+        }
+        let number = digits.parse().ok()?;
+        (self.path(number).file_name() == name.file_name()).then_some(number)
     }
 
     fn path(&self, number: u64) -> PathBuf {
