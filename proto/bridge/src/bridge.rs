@@ -784,6 +784,7 @@ impl<S: Suite> Bridge<S> {
             && let Some(datagram) = self.datagrams.poll_datagram(now)
         {
             for carrier in &self.carriers {
+                // A carrier that is full loses it, because others must not wait for the slowest.
                 if carrier.orders.try_send(CarrierCommand::Send(datagram.clone())).is_err() {
                     carrier.counters.dropped.fetch_add(1, Ordering::Relaxed);
                 }

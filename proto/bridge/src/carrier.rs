@@ -354,6 +354,7 @@ impl CarrierPort {
         }
     }
 
+    /// The next order; `None` if the bridge is gone.
     async fn order(&mut self) -> Option<CarrierCommand> {
         let order = self.orders.recv().await;
         // The bridge seals the next datagram only when one has left (§20.9).
@@ -397,6 +398,7 @@ pub(crate) async fn check(carrier: &Carrier) -> Result<(), BridgeError> {
             let taken = bind(at).await.map(drop);
             taken.map_err(|source| BridgeError::Open { place: carrier.to_string(), source })
         }
+        // Others share their port, have one of the system's choice, or wait for a device.
         _ => Ok(()),
     }
 }
@@ -433,6 +435,7 @@ pub(crate) async fn open(
             let framing = Tunnel::new(Arc::clone(&port.system));
             tasks.spawn(serial::serve(port, device.clone(), *baud, framing));
         }
+        // A relay that is not found yet is looked for, so that drones may start before their leader.
         Carrier::Star(at) => {
             tasks.spawn(udp::serve_star(port, at.clone()));
         }

@@ -106,6 +106,8 @@ impl EndpointPort {
     }
 
     async fn open(&self) -> Result<LinkHalves, Gone> {
+        // Bounded, because a program that hangs must not take memory. More than a datagram's frames, for
+        // which the bridge keeps room at each program (`bridge/links.rs`), or all would count as behind.
         let (out, receiver) = mpsc::channel(WAITING);
         let link = self.next.fetch_add(1, Ordering::Relaxed);
         let opened = LinkEvent::Opened { endpoint: self.endpoint, link, out };
@@ -176,6 +178,7 @@ pub(crate) async fn check(endpoint: &Endpoint) -> Result<(), BridgeError> {
     let taken = match endpoint {
         Endpoint::UdpIn(at) => crate::carrier::bind(at).await.map(drop),
         Endpoint::TcpIn(at) => tcp::listen(at).await.map(drop),
+        // Others wait for a server, a peer or a device: that none is there yet is no error.
         _ => Ok(()),
     };
     taken.map_err(|source| BridgeError::Open { place: endpoint.to_string(), source })
@@ -191,6 +194,7 @@ pub(crate) async fn open(
     if let Endpoint::UdpIn(at) | Endpoint::TcpIn(at) = &config.endpoint
         && at.host.parse().is_ok_and(|host: IpAddr| host.is_unspecified())
     {
+        // MAVLink authenticates nobody without a key for signing: whoever reaches the port gives commands.
         tracing::warn!(
             endpoint = %config.endpoint,
             "{} takes commands from every network of this machine: name the address that programs are to reach, \

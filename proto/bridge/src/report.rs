@@ -193,6 +193,7 @@ impl BridgeStatus {
         let passing = match (&self.trouble, self.open) {
             (Some(trouble), _) => {
                 let passing = if self.passes { "passing, but" } else { "not passing" };
+                // Texts for ground stations say who speaks; a line of the status need not.
                 format!("{passing} ({})", trouble.trim_start_matches("Quiver: "))
             }
             (None, true) => "passing".into(),
@@ -256,17 +257,20 @@ impl BridgeReport {
     /// The status, not older than a second.
     #[must_use]
     pub fn status(&self) -> BridgeStatus {
+        // Cloned, because the bridge takes this lock for every frame and must not wait for a reader.
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts a frame that passes, or is dropped.
     pub(crate) fn count(&self, way: FrameDirection, result: Result<(), FrameDrop>) {
+        // Labels are of an enum, so that neither programs nor members can add time series.
         let result = result.err().map_or("passed", FrameDrop::label);
         self.frames.get_or_create(&FrameLabels { way: way.name(), result }).inc();
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         *status.frames.entry(key(way, result)).or_default() += 1;
     }
 
+    /// Notes the time that a frame took from its arrival to its hand-over.
     pub(crate) fn delayed(&self, way: FrameDirection, delay: Duration) {
         self.delays.get_or_create(&WayLabels { way: way.name() }).observe(delay.as_secs_f64());
     }
@@ -307,6 +311,7 @@ impl BridgeReport {
         let datagrams = counters.iter().filter(|(_, number)| *number > 0);
         let datagrams = datagrams.map(|(what, number)| (what.into(), number)).collect();
         let mut held = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        // Frames are counted here as they pass, and the bridge's status has no numbers of them.
         let frames = std::mem::take(&mut held.frames);
         *held = BridgeStatus { frames, datagrams, ..status };
     }
@@ -314,5 +319,7 @@ impl BridgeReport {
 
 /// Raises a counter to this number.
 fn raise(counter: &Counter, to: u64) {
+    // A counter cannot be set, and the datagrams' machine knows totals alone. Only the bridge's task raises
+    // counters, so that nothing comes between reading and adding.
     counter.inc_by(to.saturating_sub(counter.get()));
 }

@@ -37,6 +37,7 @@ impl GroundStations {
     pub(super) fn other_than(&self, now: Instant, systems: &RangeInclusive<u32>) -> Option<u32> {
         let beats = |at: &Instant| now.duration_since(*at) < BEATS;
         let present = self.0.iter().filter(|(_, at)| beats(at)).map(|(system, _)| *system);
+        // The lowest, because each other number would be told as a problem of its own.
         if present.clone().any(|present| systems.contains(&present)) { None } else { present.min() }
     }
 

@@ -65,6 +65,7 @@ impl Configured {
     }
 
     fn say_once(&mut self, reason: FrameDrop, text: impl FnOnce(&str) -> String) {
+        // Once, because a program can send such frames at the rate of its line.
         if self.refused.insert(reason) {
             let endpoint = self.config.endpoint.to_string();
             tracing::warn!(%endpoint, "{}", text(&endpoint));
@@ -272,6 +273,7 @@ impl BridgeLinks {
             }
             _ => bytes.to_vec(),
         };
+        // Not waited for here, because one task serves all programs and carriers.
         link.out.try_send(bytes).map_err(|_| {
             endpoint.not_taken += 1;
             FrameDrop::ProgramBehind

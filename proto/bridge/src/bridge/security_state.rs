@@ -59,7 +59,9 @@ impl SecurityState {
 
     /// Notes the key that is in use from now on, and for how long it is valid; or that there is none.
     pub(super) fn set_key(&mut self, now: Instant, key: Option<(Epoch, Duration)>) {
+        // Without a key the last one is kept, because its end tells why there is none.
         if let Some((epoch, valid_for)) = key {
+            // An epoch that is told again is no newer key, and its age goes on.
             let since = self.key.filter(|held| held.epoch == epoch).map_or(now, |held| held.since);
             let soon = ENDS_SOON.min(valid_for / 10);
             let ends = now.checked_add(valid_for).map(|end| (end - soon, end));
@@ -103,6 +105,7 @@ impl SecurityState {
         members: usize,
         mut next: impl FnMut() -> Origin,
     ) -> Vec<Vec<u8>> {
+        // Wraps after 49 days, as `time_boot_ms` does by its definition.
         let uptime = now.duration_since(self.begun).as_millis() as u32;
         let frame = |(name, value): (&str, i64)| {
             // NAMED_VALUE_INT has 32 bits: what does not fit is shown as the greatest number.
@@ -123,6 +126,7 @@ impl SecurityState {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         // A key that opens nothing any more is none to the operator.
         let key = self.key.filter(|_| status.open);
+        // -1 says that there is no key, because 0 may be an age or an epoch's counter.
         let of_key = |value: &dyn Fn(LastKey) -> i64| key.map_or(-1, value);
         let is_heard = |ago: Option<u64>| ago.is_some_and(|ago| ago <= HEARD_WITHIN);
         let heard = status.senders.iter().filter(|sender| is_heard(sender.heard_ago)).count();
@@ -137,6 +141,7 @@ impl SecurityState {
         let overload = number(counters.dropped_telemetry.saturating_add(counters.dropped_commands));
         [
             ("QV_OPEN", i64::from(status.open)),
+            // The low 31 bits: the greatest number would be shown for every term above it.
             ("QV_TERM", of_key(&|key| number(key.epoch.term & 0x7fff_ffff))),
             ("QV_EPOCH", of_key(&|key| number(key.epoch.counter & 0x7fff_ffff))),
             ("QV_AGE", of_key(&|key| seconds(now.duration_since(key.since)))),

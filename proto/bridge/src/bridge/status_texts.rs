@@ -60,6 +60,7 @@ impl PassageProblem {
         match self {
             Self::NotJoined | Self::RanOut | Self::BetweenKeys | Self::NoSystemId => GRACE,
             Self::Obstacle(MissingKeyReason::StandsBy | MissingKeyReason::Clock) => GRACE,
+            // They are definite, or have lasted by now: nothing opened for 3 s before `Behind` (§20.8).
             Self::Obstacle(_)
             | Self::OtherSystem
             | Self::Behind
@@ -70,6 +71,7 @@ impl PassageProblem {
 
     /// Text for an operator; at most 50 bytes.
     pub(super) fn text(self) -> String {
+        // STATUSTEXT has 50 bytes and is cut behind them: the end says that nothing passes.
         match self {
             Self::NotJoined => "Quiver: not joined yet, nothing passes".into(),
             Self::RanOut => "Quiver: the group key ran out, nothing passes".into(),
@@ -142,6 +144,7 @@ impl StatusTextThrottle {
 
     /// Sequence number of the next frame of this end's own.
     pub(super) const fn next_sequence(&mut self) -> u8 {
+        // One number for texts and values, because receivers count a gap as frames that were lost.
         self.sequence = self.sequence.wrapping_add(1);
         self.sequence
     }

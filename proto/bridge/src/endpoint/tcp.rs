@@ -70,16 +70,19 @@ impl Clients {
     /// Finds a place for a client, at the cost of one that was silent for long if there is none; `None`
     /// without any.
     fn admit(&mut self, now: Instant, from: IpAddr) -> Option<ClientSlot> {
+        // Programs of this machine share one address, and are no strangers that could take all places.
         let most = if from.to_canonical().is_loopback() { MAX_CLIENTS } else { MAX_OF_ADDRESS };
         let from = counted(from);
         let of_address = self.clients.values().filter(|client| client.from == from).count();
         let full = self.clients.len() >= MAX_CLIENTS;
         if full || of_address >= most {
+            // If its address alone has too many, one from there goes: an address must not push out others.
             let within = self.clients.iter().filter(|(_, client)| full || client.from == from);
             let silent = within.map(|(number, client)| (*client.heard.borrow(), *number)).min();
             let (_, number) = silent.filter(|(heard, _)| now.duration_since(*heard) >= SILENT)?;
             self.clients.remove(&number);
         }
+        // A newcomer counts as heard, so that it has as long to speak as others may be silent.
         let (heard, hears) = watch::channel(now);
         let (end, ends) = oneshot::channel();
         let number = self.next;
@@ -118,6 +121,7 @@ pub(super) async fn serve_in(port: EndpointPort, listener: TcpListener) {
         };
         let port = port.clone();
         served.spawn(async move {
+            // An error costs a delay at most; a stream that is broken says so when it is read.
             let _ = stream.set_nodelay(true);
             if let Ok(link) = port.open().await {
                 exchange(link, stream, Some(&heard), end).await;
@@ -182,6 +186,7 @@ async fn exchange<E>(
             },
             frame = link.next_frame() => {
                 let Some(frame) = frame else { break closed() };
+                // Within the arm, because a write that is cancelled would leave half a frame on the stream.
                 match timeout(WRITE_TIME, writing.write_all(&frame)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => break error,

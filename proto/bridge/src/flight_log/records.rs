@@ -42,7 +42,7 @@ impl Records {
         self.ends.len()
     }
 
-    /// Appends one, unless there are `limit` bytes then.
+    /// Appends one, unless there are more than `limit` bytes then.
     fn push(&mut self, limit: usize, parts: &[&[u8]]) -> bool {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         if self.bytes.len() + len > limit {
@@ -78,6 +78,7 @@ pub(super) struct RecordQueue {
     bytes: AtomicU64,
     lost: AtomicU64,
     withheld: AtomicU64,
+    // Apart from the records, so that a reader of the status holds up no frame.
     troubles: Mutex<[Option<String>; 2]>,
 }
 
@@ -85,7 +86,9 @@ impl RecordQueue {
     /// Appends a record, or counts it as lost if too many wait.
     pub(super) fn push(&self, kind: FlightRecordKind, parts: &[&[u8]]) {
         let mut waiting = self.lock();
+        // The writer may end at once after it was told: what comes later counts as lost.
         let pushed = !waiting.closed && waiting.records[kind as usize].push(kind.limit(), parts);
+        // Unlocked first, or the writer would be woken only to wait for the lock.
         drop(waiting);
         match pushed {
             true => self.ready.notify_one(),
@@ -106,12 +109,15 @@ impl RecordQueue {
         };
         let waited = self.ready.wait_timeout_while(self.lock(), patience, is_idle);
         let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        // Taken as a whole, because the bridge must not wait for the lock while a disk writes.
         let records = std::mem::take(&mut waiting.records);
+        // What waited when the bridge ended is still written.
         let is_over = waiting.closed && records.iter().all(|records| records.len() == 0);
         (!is_over).then_some(records)
     }
 
     pub(super) fn note_written(&self, records: usize, bytes: u64) {
+        // Relaxed, because nothing is concluded from one number about another.
         self.written.fetch_add(records as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -120,6 +126,7 @@ impl RecordQueue {
         self.lost.fetch_add(records as u64, Ordering::Relaxed);
     }
 
+    /// Counts a frame that no log may hold.
     pub(super) fn withhold(&self) {
         self.withheld.fetch_add(1, Ordering::Relaxed);
     }

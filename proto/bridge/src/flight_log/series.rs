@@ -65,6 +65,7 @@ impl Series {
             |current: &OpenFile| usize::try_from(most.saturating_sub(current.len)).unwrap_or(usize::MAX);
         let fits = self.current.as_ref().is_some_and(|current| records.fitting(first, room(current)).1 > 0);
         if !fits {
+            // Before the file is left, because later syncs are of the next one alone.
             self.sync()?;
             let opened = self.open_next().map_err(|error| (self.directory.clone(), error))?;
             self.current = Some(opened);
@@ -83,6 +84,7 @@ impl Series {
     /// Has the disk take what is written, so that a loss of power costs a few seconds of a log.
     pub(super) fn sync(&mut self) -> Result<(), (PathBuf, io::Error)> {
         let Some(current) = self.current.as_mut().filter(|current| !current.synced) else { return Ok(()) };
+        // Also if it fails: a second `fsync` may succeed although the system has dropped the pages.
         current.synced = true;
         current.file.sync_data().map_err(|error| (current.path.clone(), error))
     }
@@ -98,11 +100,13 @@ impl Series {
 
     /// Begins the next file, once there is room for it.
     fn open_next(&self) -> io::Result<OpenFile> {
+        // For this user alone, because a log shows where a vehicle was.
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let mut held = self.held()?;
         let mut total: u64 = held.iter().map(|(_, len)| len).sum();
         let next = held.last().map_or(1, |(number, _)| number + 1);
         let most = self.limit / FULL_FILES;
+        // Room for a full file, so that the series keeps to its limit while the file grows.
         while held.len() >= MOST_FILES || total + most > self.limit {
             if held.is_empty() {
                 break;
@@ -112,6 +116,7 @@ impl Series {
             total -= len;
         }
         let path = self.path(next);
+        // New, because a file or link that somebody put there must not be written to.
         let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
         Ok(OpenFile { file, path, len: 0, synced: true })
     }
@@ -125,6 +130,7 @@ impl Series {
                 held.push((number, entry.metadata()?.len()));
             }
         }
+        // By number and not by time, because a vehicle's clock is often set after the start.
         held.sort_unstable();
         Ok(held)
     }
@@ -138,6 +144,7 @@ impl Series {
             return None;
         }
         let number = digits.parse().ok()?;
+        // A name with more zeros stands for the same number, and the series would remove the wrong file.
         (self.path(number).file_name() == name.file_name()).then_some(number)
     }
 
