@@ -298,3 +298,31 @@ impl<S: Suite> Hash for DronePublicKey<S> {
         self.fields().hash(state);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::{Ristretto255, SecretScalar};
+
+    /// A leader keeps a million keys, and the points of one take more memory than its encoding.
+    #[test]
+    fn forgotten_points_are_given_up_and_decoded_again_where_they_are_needed() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let identity = Identity {
+            serial: [7; 16],
+            name: "edge-7".parse().unwrap(),
+            role: Role::Edge,
+            groups: Vec::new(),
+            not_after: 1,
+        };
+        let mut point = || SecretScalar::<Ristretto255>::generate(&mut rng).public();
+        let mut key = DronePublicKey::new(identity, point(), point());
+        let sum = key.sum().unwrap();
+        key.forget_points();
+        assert!(key.points.is_none());
+        assert_eq!(key.sum().unwrap(), sum);
+    }
+}

@@ -153,10 +153,13 @@ fn an_enrolled_drone_gets_its_secret_and_nobody_else_does<S: Suite>() {
     let issuer = issuer(&mut world);
     let (drone, other) = (world.drone(1), world.drone(2));
     let (request, pending) = ask(&mut world, &drone, &issuer);
-    let request = SignedDeliveryRequest::decode(&request.encode()).unwrap();
-    let request = verified(&world, request).unwrap();
+    let encoded = request.encode();
+    let request = verified(&world, SignedDeliveryRequest::decode(&encoded).unwrap()).unwrap();
     assert_eq!((request.drone(), request.question()), (drone.public(), &b"my key"[..]));
     assert_eq!(request.digest(), pending.digest());
+    // §4.2: an answer is tied to all of the request.
+    let hasher = quiver_crypto::Hasher::new("quiver/1 delivery request");
+    assert_eq!(*request.digest(), hasher.lp(S::ID.as_bytes()).lp(&encoded).finish());
     let sealed = request.seal(&issuer.public, &issuer.secret, b"the secret", &mut world.rng).unwrap();
     let sealed = SealedDelivery::decode(&sealed.encode()).unwrap();
     assert_eq!(pending.open(&drone, &issuer.public, &sealed).unwrap().as_slice(), b"the secret");

@@ -16,6 +16,7 @@ for_each_strategy! {
     of_two_competing_openings_the_higher_can_still_be_followed;
     a_second_leader_takes_over_from_public_data;
     every_epoch_that_adds_members_has_a_point_of_its_own;
+    acknowledgements_are_of_one_member_and_one_epoch;
 }
 
 #[derive(Clone, Debug)]
@@ -285,4 +286,20 @@ fn headers_and_memberships_of_one_suite_are_refused_under_another() {
     assert_eq!(Header::decode(&bytes, &own.deployment).unwrap_err(), Error::WrongSuite);
     let state = other.edges[0].membership.as_ref().unwrap().encode();
     assert_eq!(Membership::<Ristretto255>::restore(&state).unwrap_err(), Error::WrongSuite);
+}
+
+/// §7.4: a leader that takes an acknowledgement of another member, or of an epoch before, would not send a key again.
+fn acknowledgements_are_of_one_member_and_one_epoch<S: Suite>(strategy: StrategyKind) {
+    let mut swarm = Swarm::<S>::formed_by(strategy, 92, 3);
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        for edge in &swarm.edges {
+            let member = edge.membership.as_ref().unwrap();
+            let auth = swarm.leadership.auth_key(member.slot()).unwrap();
+            assert_eq!(member.ack_tag(), quiver_ainq::ack_tag::<S>(auth, swarm.leadership.digest()));
+            assert!(seen.insert(member.ack_tag()));
+        }
+        swarm.expire();
+    }
+    assert_eq!(seen.len(), 6);
 }

@@ -73,3 +73,21 @@ fn versions(shares: &[(KgcId, u32)]) -> String {
 fn number(threshold: Option<u16>) -> String {
     threshold.map_or_else(|| "an unknown number".into(), |threshold| threshold.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn too_few_kgcs_are_told_with_what_is_known_of_the_threshold() {
+        let text = |threshold| {
+            EnrolmentTrouble::TooFew { answered: vec![1], missing: vec![2, 3], threshold }.to_string()
+        };
+        assert!(
+            text(Some(2)).starts_with("1 KGCs answered [") && text(Some(2)).contains(", of 2 that it takes;")
+        );
+        assert!(text(None).contains(", of an unknown number that it takes;"), "{}", text(None));
+    }
+}
