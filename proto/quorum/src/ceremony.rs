@@ -39,7 +39,7 @@ use quiver_machine::{Now, Offence};
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Takes part in a ceremony from now on, with a fresh nonce.
     pub(super) fn take_part(&mut self, now: Now, kind: CeremonyKind, rng: &mut dyn CryptoRngCore) {
-        let keys = self.keys.as_ref().map(|keys| keys.digest());
+        let keys = self.base.keys.as_ref().map(|keys| keys.digest());
         match kind {
             CeremonyKind::Generation if keys.is_some() => {
                 return self.refuse("this member has shares in force");
@@ -48,7 +48,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             _ => {}
         }
         // §5.3: shares that are asked for are not those of the others yet.
-        if self.recovery.is_some() {
+        if self.recovery.is_under_way() {
             return self.refuse("the shares are being asked for");
         }
         if self.ceremonies.part.is_some() {
@@ -151,20 +151,20 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Handles the beginning of a ceremony by another member. A refresh harms none and needs all: it is
     /// joined, though not all the time.
     fn invited(&mut self, now: Now, by: KgcId, kind: CeremonyKind, new: bool, rng: &mut dyn CryptoRngCore) {
-        let ours = self.keys.as_ref().map(|keys| keys.digest());
+        let ours = self.base.keys.as_ref().map(|keys| keys.digest());
         let theirs = self.ceremonies.others.get(&by).and_then(|part| part.keys);
         // §5.2, gathering: every operator has commanded the ceremony for a key; a refresh of the same shares
         // is joined.
         let joins = kind == CeremonyKind::Refresh
             && ours.is_some()
             && ours == theirs
-            && self.recovery.is_none()
+            && !self.recovery.is_under_way()
             && !self.ceremonies.waits()
             && now.monotonic >= self.ceremonies.rest;
         if joins {
             self.take_part(now, kind, rng);
         } else if new {
-            self.out.event(QuorumEvent::Invited { by, kind });
+            self.base.out.event(QuorumEvent::Invited { by, kind });
         }
     }
 
@@ -172,7 +172,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn begin_if_all_are_there(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let ceremonies = &self.ceremonies;
         let Some(part) = ceremonies.part.as_ref().filter(|_| ceremonies.session.is_none()) else { return };
-        let (id, parameters) = (self.config.id, self.config.membership.parameters());
+        let (id, parameters) = (self.base.config.id, self.base.config.membership.parameters());
         // §5.2: all bring the same kind and shares: H(shares to refresh) stands in the message.
         let with = |kgc: KgcId| if kgc == id { Some(part) } else { ceremonies.others.get(&kgc) };
         let fits = |other: &&CeremonyPart| other.kind == part.kind && other.keys == part.keys;
@@ -181,10 +181,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let Some(parts) = parts else { return };
         // §5.2: session = H(membership, kind, shares, all attempts and nonces).
         let nonces = parts.iter().map(|(_, part)| (part.attempt, &part.nonce));
-        let session = self.config.membership.session(part.kind, part.keys.as_ref(), nonces);
+        let session = self.base.config.membership.session(part.kind, part.keys.as_ref(), nonces);
         let attempts = parts.iter().map(|(kgc, part)| (*kgc, part.attempt)).collect();
         let kind = part.kind;
-        let refreshed = self.keys.as_ref().filter(|_| kind == CeremonyKind::Refresh);
+        let refreshed = self.base.keys.as_ref().filter(|_| kind == CeremonyKind::Refresh);
         let Ok(round) = CeremonyRound::begin(parameters, id, refreshed, session, rng) else {
             let cause = AbortCause::Internal("the shares in force cannot be refreshed");
             return self.leave(now, cause);
@@ -197,7 +197,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.ceremonies.retry.restart(now.monotonic, rng);
         // §5.2: the seed is durable, with the session, before anything leaves.
         self.persist_ceremonies();
-        self.out.event(QuorumEvent::SessionBegun { kind });
+        self.base.out.event(QuorumEvent::SessionBegun { kind });
         self.send_to_all(false);
     }
 
@@ -218,7 +218,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Members whose messages are awaited.
     pub(super) fn awaited(&self) -> Vec<KgcId> {
         let ceremonies = &self.ceremonies;
-        let others = self.config.membership.parameters().others(self.config.id);
+        let others = self.base.config.membership.parameters().others(self.base.config.id);
         match (&ceremonies.session, &ceremonies.part, &ceremonies.candidate) {
             (Some(session), ..) => session.round.missing(),
             (None, Some(part), _) => {
@@ -253,7 +253,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     pub(super) fn send_to_all(&mut self, asks: bool) {
-        for kgc in self.config.membership.parameters().others(self.config.id) {
+        for kgc in self.base.config.membership.parameters().others(self.base.config.id) {
             self.send_ceremony(kgc, asks);
         }
     }
@@ -267,7 +267,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     pub(super) fn persist_ceremonies(&mut self) {
-        self.out.persist(QuorumRecord::Ceremony(self.ceremonies.encode()));
+        self.base.out.persist(QuorumRecord::Ceremony(self.ceremonies.encode()));
     }
 }
 

@@ -29,6 +29,7 @@
 extern crate alloc;
 
 mod ceremony;
+mod context;
 mod interface;
 pub mod keys;
 mod membership;
@@ -42,26 +43,27 @@ mod signing_policy;
 mod statements;
 mod status;
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use core::time::Duration;
 
 use quiver_ainq::{Deployment, Element, KgcId, Name};
 use quiver_message::MessageError;
-use quiver_message::quorum::{CeremonyKind, QuorumMessage};
+use quiver_message::quorum::{CeremonyKind, QuorumMessage, RepairAnswer};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
 
 use self::ceremony::Ceremonies;
+use self::context::MemberBase;
 pub use self::interface::{
     AbortCause, CeremonyStage, CeremonyView, IbeStatements, MemberView, QuorumCommand, QuorumConfig,
     QuorumEvent, QuorumRecord, QuorumView, approval,
 };
 pub use self::keys::{Ibe, QuorumKeyShare, QuorumKeys};
 pub use self::membership::{MAX_IDENTITY_LEN, MembershipError, QuorumMembership};
-use self::recovery::{Helping, Recovery};
+use self::recovery::{RecoveryHelper, ShareRecovery};
 use self::signing::SigningState;
 use self::statements::Statements;
-use quiver_machine::{Input, Machine, Now, Offence, Outbox, Output, Peer, Route, earlier};
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route, earlier};
 
 /// Name of this feature, in [`Offence::Feature`].
 pub const FEATURE: &str = "quorum";
@@ -69,24 +71,15 @@ pub const FEATURE: &str = "quorum";
 /// A KGC of a quorum, as the other KGCs know it.
 #[derive(Debug)]
 pub struct QuorumNode<S: QuorumSuite> {
-    config: QuorumConfig,
-    /// Connected members.
-    links: BTreeMap<KgcId, Peer>,
+    base: MemberBase<S>,
     /// Members whose last message was framed by another membership than the one pinned here.
     foreign: BTreeSet<KgcId>,
-    keys: Option<QuorumKeys<S>>,
-    /// Deployment of the quorum's key, once there is one.
-    deployment: Option<Deployment<S>>,
-    /// P_pub as the operator knows it: a member that lost everything takes no shares of another key.
-    master: Option<Element<S>>,
     ceremonies: Ceremonies<S>,
-    /// Recovery of the shares, while they are being asked for.
-    recovery: Option<Recovery<S>>,
-    helping: Helping<S>,
+    recovery: ShareRecovery<S>,
+    helper: RecoveryHelper<S>,
     statements: Statements<S>,
     signing: SigningState<S>,
     started: bool,
-    out: Outbox<QuorumEvent, QuorumRecord>,
 }
 
 /// The name that a member's statement about its part in identity-based encryption has: `ibe-` and its
@@ -101,20 +94,20 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// check otherwise that t helpers offer those of this quorum; without it, t honest ones are assumed.
     #[must_use]
     pub const fn with_master(mut self, master: Element<S>) -> Self {
-        self.master = Some(master);
+        self.recovery.master = Some(master);
         self
     }
 
     /// The shares in force, of both keys.
     #[must_use]
     pub const fn keys(&self) -> Option<&QuorumKeys<S>> {
-        self.keys.as_ref()
+        self.base.keys.as_ref()
     }
 
     /// The deployment under the quorum's key, once there is one.
     #[must_use]
     pub const fn deployment(&self) -> Option<&Deployment<S>> {
-        self.deployment.as_ref()
+        self.base.deployment.as_ref()
     }
 
     /// The newest revocation list, signed and encoded.
@@ -132,12 +125,12 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Finds the member that a connection goes to, if it is one.
     #[must_use]
     pub fn member(&self, peer: Peer) -> Option<KgcId> {
-        self.links.iter().find(|(_, link)| **link == peer).map(|(kgc, _)| *kgc)
+        self.base.links.iter().find(|(_, link)| **link == peer).map(|(kgc, _)| *kgc)
     }
 
     /// t.
     fn enough(&self) -> usize {
-        usize::from(self.config.membership.parameters().threshold())
+        usize::from(self.base.config.membership.parameters().threshold())
     }
 
     fn command(&mut self, now: Now, command: QuorumCommand, rng: &mut dyn CryptoRngCore) {
@@ -147,7 +140,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
             QuorumCommand::Abandon => self.abandon(now),
             QuorumCommand::Adopt => self.adopt(now),
             QuorumCommand::Recover => self.recover(now, rng),
-            QuorumCommand::HelpRecover(member) => self.help(now, member),
+            QuorumCommand::HelpRecover(member) => {
+                self.helper.approve(&mut self.base.context(now, rng), member);
+            }
             QuorumCommand::Revoke(drones) => self.propose_revocation(now, &drones),
             QuorumCommand::TakeRevocations(list) => self.take_list(now, &list),
             QuorumCommand::Prove(proof) => self.prove(now, None, &proof),
@@ -158,10 +153,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     fn handle_received(&mut self, now: Now, from: Peer, bytes: &[u8], rng: &mut dyn CryptoRngCore) {
-        let Some(member) = self.member(from) else { return self.out.event(QuorumEvent::Stranger(from)) };
+        let Some(member) = self.member(from) else { return self.base.out.event(QuorumEvent::Stranger(from)) };
         // §5.1: the fingerprint of the membership frames every message: before there is a key there is no
         // deployment.
-        match QuorumMessage::decode(self.config.membership.fingerprint(), bytes) {
+        match QuorumMessage::decode(self.base.config.membership.fingerprint(), bytes) {
             Err(error) => {
                 if error == MessageError::ForeignDeployment {
                     self.foreign.insert(member);
@@ -180,10 +175,19 @@ impl<S: QuorumSuite> QuorumNode<S> {
             QuorumMessage::Status(status) => self.handle_status(now, from, status),
             QuorumMessage::Ceremony(message) => self.handle_ceremony(now, from, message, rng),
             QuorumMessage::Abort(abort) => self.handle_abort(now, from, &abort),
-            QuorumMessage::RepairRequest(request) => self.handle_repair_request(now, from, &request, rng),
-            QuorumMessage::RepairOffer(offer) => self.handle_repair_offer(now, from, offer, rng),
-            QuorumMessage::RepairStart(start) => self.handle_repair_start(now, from, &start, rng),
-            QuorumMessage::RepairDelta(delta) => self.handle_repair_delta(from, &delta),
+            QuorumMessage::RepairRequest(request) => {
+                let in_ceremony = self.ceremonies.part.is_some();
+                self.helper.handle_request(&mut self.base.context(now, rng), from, &request, in_ceremony);
+            }
+            QuorumMessage::RepairOffer(offer) => {
+                self.recovery.handle_offer(&mut self.base.context(now, rng), from, offer);
+            }
+            QuorumMessage::RepairStart(start) => {
+                self.helper.handle_start(&mut self.base.context(now, rng), from, &start);
+            }
+            QuorumMessage::RepairDelta(delta) => {
+                self.helper.handle_delta(&mut self.base.context(now, rng), from, &delta);
+            }
             QuorumMessage::RepairAnswer(answer) => self.handle_repair_answer(now, from, answer, rng),
             QuorumMessage::SignProposal(proposal) => self.handle_proposal(now, from, proposal, rng),
             QuorumMessage::SignCommitment(commitment) => self.handle_commitment(now, from, &commitment),
@@ -196,18 +200,45 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
-    fn connected(&mut self, peer: Peer, member: KgcId) {
-        let known = self.config.membership.parameters().check(member).is_ok();
-        if !known || member == self.config.id {
-            return self.out.event(QuorumEvent::Stranger(peer));
+    /// Starts a recovery of the shares, unless a ceremony is to make others.
+    fn recover(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
+        if self.ceremonies.part.is_some() {
+            return cx.refuse("a ceremony is under way");
+        }
+        self.recovery.start(&mut cx);
+    }
+
+    fn handle_repair_answer(
+        &mut self,
+        now: Now,
+        from: KgcId,
+        answer: RepairAnswer,
+        rng: &mut dyn CryptoRngCore,
+    ) {
+        let mut cx = self.base.context(now, rng);
+        let Some(keys) = self.recovery.handle_answer(&mut cx, from, answer) else { return };
+        // §5.2: shares that were made in a ceremony which left this member behind are superseded.
+        self.ceremonies.candidate = None;
+        self.persist_ceremonies();
+        let version = keys.version();
+        self.hold_keys(keys);
+        self.base.out.event(QuorumEvent::Recovered { version });
+        self.changed(now);
+    }
+
+    fn connected(&mut self, now: Now, peer: Peer, member: KgcId, rng: &mut dyn CryptoRngCore) {
+        let known = self.base.config.membership.parameters().check(member).is_ok();
+        if !known || member == self.base.config.id {
+            return self.base.out.event(QuorumEvent::Stranger(peer));
         }
         // §5.1: the transport has authenticated the member behind this connection.
-        self.links.insert(member, peer);
+        self.base.links.insert(member, peer);
         // §5.2: a message marks whether its sender waits for something.
         self.send_status(member, true);
         let awaited = self.awaited().contains(&member);
         self.send_ceremony(member, awaited);
-        self.send_recovery(member);
+        self.recovery.send(&mut self.base.context(now, rng), member);
     }
 
     /// Handles everything due, whatever the input was.
@@ -218,7 +249,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             self.changed(now);
         }
         self.tick_ceremonies(now, rng);
-        self.tick_recovery(now, rng);
+        self.recovery.tick(&mut self.base.context(now, rng));
         self.tick_statuses(now, rng);
         self.tick_signing(now, rng);
     }
@@ -227,7 +258,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !self.started {
             return Some(Duration::ZERO);
         }
-        let ceremonies = earlier(self.ceremonies.retry.deadline(), self.recovery_deadline());
+        let ceremonies = earlier(self.ceremonies.retry.deadline(), self.recovery.deadline());
         earlier(ceremonies, earlier(self.statements.retry.deadline(), self.signing.deadline()))
     }
 }
@@ -240,15 +271,15 @@ impl<S: QuorumSuite> Machine for QuorumNode<S> {
     fn handle_input(&mut self, now: Now, input: Input<'_, QuorumCommand>, rng: &mut dyn CryptoRngCore) {
         match input {
             Input::Timeout => {}
-            Input::Connected { peer, route: Route::Member(member) } => self.connected(peer, member),
+            Input::Connected { peer, route: Route::Member(member) } => self.connected(now, peer, member, rng),
             Input::Connected { .. } => {}
-            Input::Disconnected { peer } => self.links.retain(|_, link| *link != peer),
+            Input::Disconnected { peer } => self.base.links.retain(|_, link| *link != peer),
             Input::Received { from, bytes, .. } => self.handle_received(now, from, bytes, rng),
             // §13.9: another copy may sign with the same nonces, or help with the same deltas.
             Input::Resumed => {
                 self.signing.forget();
-                self.helping.forget();
-                self.helping.forget_approvals();
+                self.helper.forget();
+                self.helper.forget_approvals();
             }
             Input::Command(command) => self.command(now, command, rng),
         }
@@ -257,6 +288,6 @@ impl<S: QuorumSuite> Machine for QuorumNode<S> {
 
     fn poll_output(&mut self) -> Output<QuorumEvent, QuorumRecord> {
         let deadline = self.deadline();
-        self.out.poll(deadline)
+        self.base.out.poll(deadline)
     }
 }

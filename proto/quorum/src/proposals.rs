@@ -24,13 +24,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 self.persist_statements();
                 self.changed(now);
             }
-            Err(_) => self.out.event(QuorumEvent::TooMany),
+            Err(_) => self.base.out.event(QuorumEvent::TooMany),
         }
     }
 
     /// Takes proof that a leader signed two headers for one epoch. It needs no operator's approval.
     pub(super) fn prove(&mut self, now: Now, from: Option<KgcId>, bytes: &[u8]) {
-        let Some(deployment) = &self.deployment else { return };
+        let Some(deployment) = &self.base.deployment else { return };
         let proof = match Message::decode(deployment, bytes) {
             Ok(Message::EquivocationProof(proof)) => proof,
             Ok(_) => return self.disprove(from, Offence::OutOfPlace("no proof")),
@@ -49,13 +49,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Ok(leader) => {
                 let (name, handle) = (leader.identity.name.clone(), leader.handle());
                 let drone = Revoked::from(&leader.identity);
-                self.out.event(QuorumEvent::Equivocation { name, handle });
+                self.base.out.event(QuorumEvent::Equivocation { name, handle });
                 if self.statements.proofs.len() < MAX_PROOFS && bytes.len() <= MAX_BODY_LEN {
                     self.statements.proofs.insert(drone.serial, bytes.to_vec());
                 }
                 self.propose_revocation(now, &[drone]);
                 let message = QuorumMessage::Proof(QuorumProof { proof: bytes.to_vec() });
-                for kgc in self.config.membership.parameters().others(self.config.id) {
+                for kgc in self.base.config.membership.parameters().others(self.base.config.id) {
                     self.send(kgc, &message);
                 }
             }
@@ -72,7 +72,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// The operator lets this be signed.
     pub(super) fn approve(&mut self, digest: [u8; 32]) {
         if self.statements.approvals.len() >= MAX_APPROVALS {
-            return self.out.event(QuorumEvent::TooMany);
+            return self.base.out.event(QuorumEvent::TooMany);
         }
         if self.statements.approvals.insert(digest) {
             self.persist_statements();
@@ -88,15 +88,15 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// The operator wants this signed.
     pub(super) fn have_it_signed(&mut self, now: Now, body: Vec<u8>) {
-        if self.keys.is_none() {
+        if self.base.keys.is_none() {
             return self.refuse("there is no key to sign with");
         }
         let known = self.statements.proposals.contains(&body);
         if body.len() > MAX_BODY_LEN || (!known && self.statements.proposals.len() >= MAX_PROPOSALS) {
-            return self.out.event(QuorumEvent::TooMany);
+            return self.base.out.event(QuorumEvent::TooMany);
         }
         // A statement that needs no operator's approval needs no record of it either.
-        if !self.is_about_ibe(self.config.id, &body) {
+        if !self.is_about_ibe(self.base.config.id, &body) {
             self.approve(approval(&body));
         }
         if !known {
@@ -106,6 +106,6 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     pub(super) fn persist_statements(&mut self) {
-        self.out.persist(QuorumRecord::Statements(self.statements.encode()));
+        self.base.out.persist(QuorumRecord::Statements(self.statements.encode()));
     }
 }

@@ -1,16 +1,17 @@
 //! Restores a member from its records, and reports its status to its operator.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use quiver_ainq::{KgcId, QuorumStatement};
-use quiver_machine::{Outbox, RestoreError};
+use quiver_machine::RestoreError;
 use quiver_message::quorum::QuorumStatus;
 use quiver_quorum::QuorumSuite;
 
 use super::ceremony::Ceremonies;
+use super::context::MemberBase;
 use super::interface::{CeremonyStage, CeremonyView, MemberView, QuorumView};
-use super::recovery::Helping;
+use super::recovery::{RecoveryHelper, ShareRecovery};
 use super::rounds::CeremonyRound;
 use super::signing::SigningState;
 use super::statements::Statements;
@@ -27,21 +28,16 @@ impl<S: QuorumSuite> QuorumNode<S> {
         records: impl IntoIterator<Item = QuorumRecord>,
     ) -> Result<Self, RestoreError> {
         let mut node = Self {
-            config,
-            links: BTreeMap::new(),
+            base: MemberBase::new(config),
             foreign: BTreeSet::new(),
-            keys: None,
-            deployment: None,
-            master: None,
             ceremonies: Ceremonies::new(),
-            recovery: None,
-            helping: Helping::new(),
+            recovery: ShareRecovery::new(),
+            helper: RecoveryHelper::new(),
             statements: Statements::new(),
             signing: SigningState::new(),
             started: false,
-            out: Outbox::new(),
         };
-        if node.config.membership.parameters().check(node.config.id).is_err() {
+        if node.base.config.membership.parameters().check(node.base.config.id).is_err() {
             return Err(RestoreError::Foreign);
         }
         let mut records: Vec<QuorumRecord> = records.into_iter().collect();
@@ -56,24 +52,23 @@ impl<S: QuorumSuite> QuorumNode<S> {
         match record {
             QuorumRecord::Keys(snapshot) => {
                 let keys = QuorumKeys::<S>::decode(snapshot.as_bytes()).map_err(|_| RestoreError::Damaged)?;
-                let ours = keys.parameters() == self.config.membership.parameters();
+                let ours = keys.parameters() == self.base.config.membership.parameters();
                 // §5.1: shares of another membership are none of ours.
-                if !ours || keys.kgc() != self.config.id {
+                if !ours || keys.kgc() != self.base.config.id {
                     return Err(RestoreError::Foreign);
                 }
-                self.deployment = Some(self.deployment_of(&keys));
-                self.keys = Some(keys);
+                self.base.put_in_force(keys);
             }
             QuorumRecord::Ceremony(snapshot) => {
                 self.ceremonies = Ceremonies::decode(snapshot.as_bytes())?;
             }
             QuorumRecord::Statements(bytes) => self.statements.restore(bytes)?,
             QuorumRecord::RevocationList { list, .. } => {
-                let deployment = self.deployment.as_ref().ok_or(RestoreError::Foreign)?;
+                let deployment = self.base.deployment.as_ref().ok_or(RestoreError::Foreign)?;
                 self.statements.offer(deployment, list)?;
             }
             QuorumRecord::QuorumStatement(bytes) => {
-                let (Some(deployment), Some(keys)) = (&self.deployment, &self.keys) else {
+                let (Some(deployment), Some(keys)) = (&self.base.deployment, &self.base.keys) else {
                     return Err(RestoreError::Foreign);
                 };
                 let verified = QuorumStatement::<S>::decode(bytes)?.verify(deployment)?;
@@ -88,7 +83,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// A crash may have come between two records.
     fn reconcile(&mut self) {
-        let in_force = self.keys.as_ref().map(|keys| keys.digest());
+        let in_force = self.base.keys.as_ref().map(|keys| keys.digest());
         let ceremonies = &mut self.ceremonies;
         // §5.2: stored as being in force, and not yet as settled: the others have all confirmed.
         let over = |candidate: &mut super::ceremony::CandidateShares<S>| Some(candidate.digest) == in_force;
@@ -119,19 +114,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
             },
         };
         let waits_for = self.awaited();
+        let others = self.base.config.membership.parameters().others(self.base.config.id);
         QuorumView {
-            version: self.keys.as_ref().map(|keys| keys.version()),
+            version: self.base.keys.as_ref().map(|keys| keys.version()),
             list: self.statements.list.number(),
             statement: self.statements.quorum.is_some(),
             ceremony: part.map(|part| CeremonyView { kind: part.kind, stage, waits_for }),
-            recovering: self.recovery.is_some(),
-            members: self
-                .config
-                .membership
-                .parameters()
-                .others(self.config.id)
-                .map(|id| self.see(id))
-                .collect(),
+            recovering: self.recovery.is_under_way(),
+            members: others.map(|id| self.see(id)).collect(),
             proposed: self.statements.pending.drones.len(),
         }
     }
@@ -152,9 +142,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let keys = status.and_then(|status| status.keys);
         MemberView {
             id,
-            connected: self.links.contains_key(&id),
+            connected: self.base.links.contains_key(&id),
             version: status.filter(|_| keys.is_some()).map(|status| status.version),
-            agrees: keys.is_some() && keys == self.keys.as_ref().map(|keys| keys.digest()),
+            agrees: keys.is_some() && keys == self.base.keys.as_ref().map(|keys| keys.digest()),
             foreign: self.foreign.contains(&id),
         }
     }

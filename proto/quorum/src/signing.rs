@@ -160,7 +160,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     fn draw(&self, rng: &mut dyn CryptoRngCore) -> Result<(SigningNonces<S>, Commitment<S>), SigningRefusal> {
-        let keys = self.keys.as_ref().ok_or((SignRefusalReason::Version, 0))?;
+        let keys = self.base.keys.as_ref().ok_or((SignRefusalReason::Version, 0))?;
         keys.ainq().share().commit(rng).map_err(|_| (SignRefusalReason::Busy, 0))
     }
 
@@ -172,7 +172,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         body: &[u8],
         commitments: Vec<(KgcId, Commitment<S>)>,
     ) -> Result<SigningPackage<S>, quiver_quorum::Error> {
-        let deployment = self.deployment.as_ref().ok_or(quiver_quorum::Error::WrongQuorum)?;
+        let deployment = self.base.deployment.as_ref().ok_or(quiver_quorum::Error::WrongQuorum)?;
         let statement = statement(purpose, body).map_err(|_| quiver_quorum::Error::WrongQuorum)?;
         SigningPackage::new(version, purpose.message(deployment, &statement), commitments)
     }
@@ -185,7 +185,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         nonces: SigningNonces<S>,
         package: &SigningPackage<S>,
     ) -> Result<Vec<u8>, quiver_quorum::Error> {
-        let keys = self.keys.as_ref().ok_or(quiver_quorum::Error::WrongQuorum)?;
+        let keys = self.base.keys.as_ref().ok_or(quiver_quorum::Error::WrongQuorum)?;
         let share = keys.ainq().share().sign(nonces, package)?;
         // §5.4: durable before the share leaves, so that no number is given to two lists.
         if purpose == Purpose::Revocation
@@ -193,7 +193,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             && self.statements.bound.as_ref() != Some(&list)
         {
             self.statements.bound = Some(list);
-            self.out.persist(QuorumRecord::Statements(self.statements.encode()));
+            self.base.out.persist(QuorumRecord::Statements(self.statements.encode()));
         }
         // §5.4: a statement's share is no secret: the whole signature is public.
         Ok(share.encode().to_vec())

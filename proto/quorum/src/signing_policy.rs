@@ -41,7 +41,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         purpose: Purpose,
         body: &[u8],
     ) -> Result<(), SigningRefusal> {
-        let keys = self.keys.as_ref().ok_or(refused(SignRefusalReason::Version))?;
+        let keys = self.base.keys.as_ref().ok_or(refused(SignRefusalReason::Version))?;
         // §5.4: shares of one version make a signature.
         if keys.version() != version {
             return Err(refused(SignRefusalReason::Version));
@@ -91,7 +91,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let life = list.next_update.checked_sub(list.issued);
         // §5.4: issued within 10 min of its own clock, with the configured life.
         let timely = list.issued.abs_diff(now) <= CLOCK_TOLERANCE
-            && life == Some(self.config.revocation_validity.max(1));
+            && life == Some(self.base.config.revocation_validity.max(1));
         if timely && (new || self.renewal_is_due(now.saturating_add(CLOCK_TOLERANCE))) {
             Ok(())
         } else {
@@ -116,14 +116,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// Returns true if the newest list must be signed anew.
     pub(super) fn renewal_is_due(&self, now: UnixTime) -> bool {
         let list = self.statements.list.list();
-        list.number > 0 && now >= renewal_time(list.next_update, self.config.revocation_validity)
+        list.number > 0 && now >= renewal_time(list.next_update, self.base.config.revocation_validity)
     }
 
     /// Returns true if this is about the authority that the proposer is for identity-based encryption, and no
     /// other.
     pub(super) fn is_about_ibe(&self, by: KgcId, body: &[u8]) -> bool {
         let (Ok(statement), Some(keys), Some(form)) =
-            (AuthorityStatement::<S>::decode(body), &self.keys, &self.config.ibe_statements)
+            (AuthorityStatement::<S>::decode(body), &self.base.keys, &self.base.config.ibe_statements)
         else {
             return false;
         };
@@ -137,7 +137,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// The list that this member would have signed, if there is any reason for one.
     pub(super) fn next_list(&self, now: UnixTime) -> Option<RevocationStatement> {
-        let enough = usize::from(self.config.membership.parameters().threshold());
+        let enough = usize::from(self.base.config.membership.parameters().threshold());
         let proposed = self.statements.proposed_by(enough);
         let list = self.list_with(now, &proposed);
         // §12.3: one that names too many must not keep those from being renewed that it names already.
@@ -159,7 +159,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             // §12.5: at least the time: members whose state went back do not count from there.
             number: signed.saturating_add(1).max(now),
             issued: now,
-            next_update: now.saturating_add(self.config.revocation_validity.max(1)),
+            next_update: now.saturating_add(self.base.config.revocation_validity.max(1)),
             revoked: revoked.filter(|drone| !drone.has_ended(now)).copied().collect(),
         };
         list.sort();

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, KgcId};
+use quiver_ainq::KgcId;
 use quiver_machine::{Now, Offence, Snapshot};
 use quiver_message::MAX_MESSAGE_LEN;
 use quiver_message::quorum::{QuorumMessage, QuorumStatus};
@@ -19,15 +19,15 @@ const STAGGER: Duration = Duration::from_millis(250);
 impl<S: QuorumSuite> QuorumNode<S> {
     /// Sends a message to a member that is connected.
     pub(super) fn send(&mut self, to: KgcId, message: &QuorumMessage) {
-        let Some(peer) = self.links.get(&to) else { return };
-        let bytes = message.encode(self.config.membership.fingerprint());
+        let Some(peer) = self.base.links.get(&to) else { return };
+        let bytes = message.encode(self.base.config.membership.fingerprint());
         if bytes.len() <= MAX_MESSAGE_LEN {
-            self.out.send_encoded(*peer, bytes);
+            self.base.out.send_encoded(*peer, bytes);
         }
     }
 
     pub(super) fn blame(&mut self, member: KgcId, offence: Offence) {
-        self.out.event(QuorumEvent::Blamed { member, offence });
+        self.base.out.event(QuorumEvent::Blamed { member, offence });
     }
 
     /// Blames a member for a message that its cryptography refuses.
@@ -36,27 +36,22 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     pub(super) fn refuse(&mut self, why: &'static str) {
-        self.out.event(QuorumEvent::Refused(why));
+        self.base.out.event(QuorumEvent::Refused(why));
     }
 
     /// Puts shares in force.
     pub(super) fn hold_keys(&mut self, keys: QuorumKeys<S>) {
         let version = keys.version();
-        self.out.persist(QuorumRecord::Keys(Snapshot::new(keys.encode().to_vec())));
-        self.deployment = Some(self.deployment_of(&keys));
-        self.keys = Some(keys);
+        self.base.out.persist(QuorumRecord::Keys(Snapshot::new(keys.encode().to_vec())));
+        self.base.put_in_force(keys);
         // §5.4: of other shares, as are statements that need no operator's approval.
         self.statements.quorum = None;
         let approvals = &self.statements.approvals;
         self.statements.proposals.retain(|body| approvals.contains(&approval(body)));
         // §5.4: nonces and repairs are for the shares that they were begun with.
         self.signing.forget();
-        self.helping.forget();
-        self.out.event(QuorumEvent::SharesInForce { version });
-    }
-
-    pub(super) fn deployment_of(&self, keys: &QuorumKeys<S>) -> Deployment<S> {
-        Deployment::new(self.config.membership.name().clone(), *keys.ainq().public().master())
+        self.helper.forget();
+        self.base.out.event(QuorumEvent::SharesInForce { version });
     }
 
     /// Sends this member's status.
@@ -64,8 +59,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
     pub(super) fn send_status(&mut self, to: KgcId, asks: bool) {
         let statements = &self.statements;
         let status = QuorumStatus {
-            version: self.keys.as_ref().map_or(0, |keys| keys.version()),
-            keys: self.keys.as_ref().map(|keys| keys.digest()),
+            version: self.base.keys.as_ref().map_or(0, |keys| keys.version()),
+            keys: self.base.keys.as_ref().map(|keys| keys.digest()),
             list: statements.list.number(),
             statement: statements.quorum.is_some(),
             asks,
@@ -76,7 +71,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Notes a change that others want to know, and that may have to be signed.
     pub(super) fn changed(&mut self, now: Now) {
-        for kgc in self.config.membership.parameters().others(self.config.id) {
+        for kgc in self.base.config.membership.parameters().others(self.base.config.id) {
             self.send_status(kgc, false);
             self.pass_on(kgc);
         }
@@ -85,18 +80,18 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Tries to have signed what ought to be, soon, but not at the moment when all others do.
     fn hurry(&mut self, now: Now) {
-        if self.keys.is_some() {
+        if self.base.keys.is_some() {
             // §5.4: any member coordinates; each starts a little later than the one before it.
-            let turn = u32::from(self.config.id.saturating_sub(1));
+            let turn = u32::from(self.base.config.id.saturating_sub(1));
             self.signing.retry.hurry(now.monotonic.saturating_add(STAGGER * turn));
         }
     }
 
     pub(super) fn handle_status(&mut self, now: Now, from: KgcId, status: QuorumStatus) {
         let asks = status.asks;
-        if status.keys.is_some() && status.keys == self.keys.as_ref().map(|keys| keys.digest()) {
+        if status.keys.is_some() && status.keys == self.base.keys.as_ref().map(|keys| keys.digest()) {
             // §5.3: what its repair was approved for is done.
-            self.end_help(from);
+            self.helper.end(from);
         }
         self.statements.received.insert(from, status);
         if asks {
@@ -111,7 +106,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !self.statements.retry.has_come(now.monotonic, rng) {
             return;
         }
-        for kgc in self.config.membership.parameters().others(self.config.id) {
+        for kgc in self.base.config.membership.parameters().others(self.base.config.id) {
             self.send_status(kgc, true);
         }
     }

@@ -24,7 +24,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         confirmation: Option<[u8; 32]>,
         asks: bool,
     ) {
-        let others = self.config.membership.parameters().others(self.config.id).count();
+        let others = self.base.config.membership.parameters().others(self.base.config.id).count();
         let Some(candidate) = &mut self.ceremonies.candidate else { return };
         match confirmation {
             // §5.2: H(new public shares), once the new shares are durable there.
@@ -74,7 +74,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         match &mut self.ceremonies.candidate {
             // §5.2: they are kept, but need not be waited for.
-            Some(candidate) => drop(candidate.gone.insert(self.config.id)),
+            Some(candidate) => drop(candidate.gone.insert(self.base.config.id)),
             None => self.refuse("no ceremony is under way"),
         }
     }
@@ -92,7 +92,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             && candidate.gone.insert(from)
         {
             let kind = candidate.part.kind;
-            self.out.event(QuorumEvent::Aborted { kind, cause });
+            self.base.out.event(QuorumEvent::Aborted { kind, cause });
         }
     }
 
@@ -120,7 +120,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         };
         self.end(now, cause);
         let abort = QuorumMessage::Abort(CeremonyAbort { session: id, culprit });
-        for kgc in self.config.membership.parameters().others(self.config.id) {
+        for kgc in self.base.config.membership.parameters().others(self.base.config.id) {
             self.send(kgc, &abort);
         }
     }
@@ -130,7 +130,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.ceremonies.session = None;
         self.ceremonies.rest = now.monotonic.saturating_add(REST);
         self.persist_ceremonies();
-        self.out.event(QuorumEvent::Aborted { kind: part.kind, cause });
+        self.base.out.event(QuorumEvent::Aborted { kind: part.kind, cause });
     }
 
     /// A member has begun anew: the session is over, and another may begin with its new nonce. This member
@@ -144,13 +144,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
         if let Some(kind) = kind {
-            self.out.event(QuorumEvent::Aborted { kind, cause: AbortCause::Restarted { member } });
+            self.base.out.event(QuorumEvent::Aborted { kind, cause: AbortCause::Restarted { member } });
         }
     }
 
     /// Ends a session: its members' nonces are used for no other.
     pub(super) fn is_over(&mut self, attempts: &BTreeMap<KgcId, u64>) {
-        let (over, own) = (&mut self.ceremonies.over, self.config.id);
+        let (over, own) = (&mut self.ceremonies.over, self.base.config.id);
         // §5.2: no session returns under its name with other polynomials.
         for (kgc, attempt) in attempts.iter().filter(|(kgc, _)| **kgc != own) {
             let over = over.entry(*kgc).or_default();

@@ -37,7 +37,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Advances through the rounds as far as the received messages allow.
     fn advance(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let (own, parameters) = (self.config.id, self.config.membership.parameters());
+        let (own, parameters) = (self.base.config.id, self.base.config.membership.parameters());
         while let Some(mut session) = self.ceremonies.session.take() {
             let taken = take_received(&mut session, own, parameters);
             if taken.is_err() || !session.round.missing().is_empty() {
@@ -92,7 +92,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.ceremonies.candidate = Some(candidate);
         self.ceremonies.retry.restart(now.monotonic, rng);
         self.persist_ceremonies();
-        self.out.event(QuorumEvent::SharesMade { kind, version });
+        self.base.out.event(QuorumEvent::SharesMade { kind, version });
         self.send_to_all(false);
         for (from, rounds) in received {
             self.handle_confirmation(now, *from, rounds.confirmation, false);

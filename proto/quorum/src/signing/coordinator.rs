@@ -69,7 +69,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Statements to be signed, as far as this member knows.
     fn jobs(&self, now: Now) -> Vec<(Purpose, Vec<u8>)> {
-        let Some(keys) = &self.keys else { return Vec::new() };
+        let Some(keys) = &self.base.keys else { return Vec::new() };
         let about_shares = || keys.ainq().public().encode();
         let quorum = self.statements.quorum.is_none().then(|| (Purpose::Quorum, about_shares()));
         let list = self.next_list(now.unix).map(|list| (Purpose::Revocation, list.encode()));
@@ -78,13 +78,13 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     fn propose(&mut self, now: Now, purpose: Purpose, body: Vec<u8>, rng: &mut dyn CryptoRngCore) {
-        let Some(version) = self.keys.as_ref().map(|keys| keys.version()) else { return };
+        let Some(version) = self.base.keys.as_ref().map(|keys| keys.version()) else { return };
         let signed_len = body.len() + StatementSignature::<S>::LEN;
         let too_long = purpose == Purpose::Revocation && signed_len > MAX_REVOCATION_LIST_LEN;
         if body.len() > MAX_BODY_LEN || too_long {
-            return self.out.event(QuorumEvent::TooMany);
+            return self.base.out.event(QuorumEvent::TooMany);
         }
-        let own = self.config.id;
+        let own = self.base.config.id;
         // §5.4: the same rules as for what others propose.
         let drawn = self.authorize(now.unix, own, version, purpose, &body).and_then(|()| self.draw(rng));
         let (Ok((nonces, commitment)), Some(tag)) = (drawn, tag(purpose)) else { return };
@@ -114,7 +114,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn whom_to_ask(&mut self, now: Now) -> Vec<KgcId> {
         let left_out = &mut self.signing.left_out;
         left_out.retain(|_, until| now.monotonic < *until);
-        let all: Vec<KgcId> = self.links.keys().copied().collect();
+        let all: Vec<KgcId> = self.base.links.keys().copied().collect();
         let asked: Vec<KgcId> = all.iter().copied().filter(|kgc| !left_out.contains_key(kgc)).collect();
         if asked.len() + 1 < self.enough() { all } else { asked }
     }
@@ -160,7 +160,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let message = QuorumMessage::SignPackage(SignPackage { session, commitments: wired });
         let signers: Vec<KgcId> = package.commitments().keys().copied().collect();
         attempt.deadline = now.monotonic.saturating_add(TIMEOUT);
-        attempt.signing = Some((package, BTreeMap::from([(self.config.id, own)])));
+        attempt.signing = Some((package, BTreeMap::from([(self.base.config.id, own)])));
         self.signing.attempt = Some(attempt);
         // §5.4: `SignPackage` to the signers; there is no connection to this member itself.
         signers.into_iter().for_each(|kgc| self.send(kgc, &message));
@@ -190,7 +190,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         else {
             return;
         };
-        let Some(keys) = &self.keys else { return };
+        let Some(keys) = &self.base.keys else { return };
         // §5.4: FROST verifies every share if the signature fails, and names the culprits.
         match keys.ainq().public().aggregate_statement(&package, &shares) {
             Ok(signature) => self.signed(now, None, purpose, body, &signature),
@@ -206,7 +206,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         for culprit in culprits {
             // §5.4: left out of the next attempts for two minutes.
             self.leave_out(now, *culprit);
-            self.out.event(QuorumEvent::WrongShare { by: *culprit });
+            self.base.out.event(QuorumEvent::WrongShare { by: *culprit });
         }
         self.signing.retry.hurry(now.monotonic);
     }
@@ -260,7 +260,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Some((package, shares)) if package.commitments().contains_key(kgc) => shares.contains_key(kgc),
             _ => commitments.contains_key(kgc),
         };
-        let all: Vec<KgcId> = self.config.membership.parameters().kgcs().collect();
+        let all: Vec<KgcId> = self.base.config.membership.parameters().kgcs().collect();
         let silent = |kgc: &KgcId| !answered(kgc) && !refusals.contains_key(kgc);
         let silent: Vec<KgcId> = all.iter().copied().filter(silent).collect();
         let willing = all.into_iter().filter(|kgc| answered(kgc)).collect();
@@ -269,6 +269,6 @@ impl<S: QuorumSuite> QuorumNode<S> {
             signers.for_each(|kgc| self.leave_out(now, *kgc));
         }
         let unwilling = refusals.into_iter().collect();
-        self.out.event(QuorumEvent::NotSigned { purpose, willing, unwilling, silent });
+        self.base.out.event(QuorumEvent::NotSigned { purpose, willing, unwilling, silent });
     }
 }

@@ -36,7 +36,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         signature: &StatementSignature<S>,
     ) {
         // §5.4: the quorum's signature makes a statement genuine, whatever its sender.
-        let Some(deployment) = self.deployment.clone() else { return };
+        let Some(deployment) = self.base.deployment.clone() else { return };
         let verified = statement(purpose, &body)
             .and_then(|statement| signature.verify(&deployment, purpose, &statement));
         if let Err(error) = verified {
@@ -56,7 +56,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             Purpose::Parameters | Purpose::AbkePolicy if from.is_none() => {
                 self.statements.proposals.retain(|proposal| *proposal != body);
                 let signature = signature.encode();
-                self.out.event(QuorumEvent::Signed { body, signature });
+                self.base.out.event(QuorumEvent::Signed { body, signature });
             }
             _ => {}
         }
@@ -64,17 +64,17 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// Keeps a list if it is news.
     pub(crate) fn take_list(&mut self, now: Now, list: &[u8]) {
-        let Some(deployment) = &self.deployment else { return };
+        let Some(deployment) = &self.base.deployment else { return };
         // §12.7: dropped before its signature is verified if its number is not higher.
         let Ok(Some(number)) = self.statements.offer(deployment, list) else { return };
-        self.out.persist(QuorumRecord::RevocationList { number, list: list.to_vec() });
-        self.out.persist(QuorumRecord::Statements(self.statements.encode()));
-        self.out.event(QuorumEvent::RevocationList { number });
+        self.base.out.persist(QuorumRecord::RevocationList { number, list: list.to_vec() });
+        self.base.out.persist(QuorumRecord::Statements(self.statements.encode()));
+        self.base.out.event(QuorumEvent::RevocationList { number });
         self.changed(now);
     }
 
     fn take_quorum_statement(&mut self, now: Now, body: Vec<u8>, signature: &StatementSignature<S>) {
-        let Some(keys) = &self.keys else { return };
+        let Some(keys) = &self.base.keys else { return };
         let version = keys.version();
         // §5.4: about the shares in force here, and the first one is kept.
         if self.statements.quorum.is_some() || keys.ainq().public().encode() != body {
@@ -83,8 +83,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let Ok(statement) = QuorumStatement::new(body, *signature) else { return };
         let statement = statement.encode();
         self.statements.quorum = Some(statement.clone());
-        self.out.persist(QuorumRecord::QuorumStatement(statement));
-        self.out.event(QuorumEvent::QuorumStatement { version });
+        self.base.out.persist(QuorumRecord::QuorumStatement(statement));
+        self.base.out.event(QuorumEvent::QuorumStatement { version });
         self.changed(now);
     }
 
@@ -102,7 +102,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let newer = self.statements.list.number() > list;
         let list = self.statements.list.newest().filter(|_| newer);
         let list = list.map(|list| (Purpose::Revocation, list.encode(), list.signature().encode()));
-        let ours = self.keys.as_ref().map(|keys| keys.digest());
+        let ours = self.base.keys.as_ref().map(|keys| keys.digest());
         let lacks = !has_statement && keys.is_some() && keys == ours;
         let statement = self.statements.quorum.as_ref().filter(|_| lacks).cloned();
         let statement = statement.and_then(|signed| parts(&signed));
