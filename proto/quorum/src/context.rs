@@ -71,6 +71,11 @@ impl<S: QuorumSuite> MemberContext<'_, S> {
         self.config.membership.parameters().others(self.config.id)
     }
 
+    /// Digest of the shares in force.
+    pub(super) fn digest(&self) -> Option<[u8; 32]> {
+        self.keys.map(QuorumKeys::digest)
+    }
+
     /// Sends a message to a member that is connected.
     pub(super) fn send(&mut self, to: KgcId, message: &QuorumMessage) {
         let Some(peer) = self.links.get(&to) else { return };
@@ -80,8 +85,20 @@ impl<S: QuorumSuite> MemberContext<'_, S> {
         }
     }
 
+    /// Sends a message to all other members that are connected.
+    pub(super) fn send_to_others(&mut self, message: &QuorumMessage) {
+        for kgc in self.others() {
+            self.send(kgc, message);
+        }
+    }
+
     pub(super) fn event(&mut self, event: QuorumEvent) {
         self.out.event(event);
+    }
+
+    /// Makes a record durable before anything that follows is sent.
+    pub(super) fn persist(&mut self, record: QuorumRecord) {
+        self.out.persist(record);
     }
 
     pub(super) fn blame(&mut self, member: KgcId, offence: Offence) {

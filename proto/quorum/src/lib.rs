@@ -52,7 +52,7 @@ use quiver_message::quorum::{CeremonyKind, QuorumMessage, RepairAnswer};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
 
-use self::ceremony::Ceremonies;
+use self::ceremony::{CandidateShares, KeyCeremonies};
 use self::context::MemberBase;
 pub use self::interface::{
     AbortCause, CeremonyStage, CeremonyView, IbeStatements, MemberView, QuorumCommand, QuorumConfig,
@@ -74,7 +74,7 @@ pub struct QuorumNode<S: QuorumSuite> {
     base: MemberBase<S>,
     /// Members whose last message was framed by another membership than the one pinned here.
     foreign: BTreeSet<KgcId>,
-    ceremonies: Ceremonies<S>,
+    ceremonies: KeyCeremonies<S>,
     recovery: ShareRecovery<S>,
     helper: RecoveryHelper<S>,
     statements: Statements<S>,
@@ -134,15 +134,21 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     fn command(&mut self, now: Now, command: QuorumCommand, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
         match command {
-            QuorumCommand::Generate => self.take_part(now, CeremonyKind::Generation, rng),
-            QuorumCommand::Refresh => self.take_part(now, CeremonyKind::Refresh, rng),
-            QuorumCommand::Abandon => self.abandon(now),
-            QuorumCommand::Adopt => self.adopt(now),
-            QuorumCommand::Recover => self.recover(now, rng),
-            QuorumCommand::HelpRecover(member) => {
-                self.helper.approve(&mut self.base.context(now, rng), member);
+            QuorumCommand::Generate => {
+                self.ceremonies.take_part(&mut cx, CeremonyKind::Generation, self.recovery.is_under_way());
             }
+            QuorumCommand::Refresh => {
+                self.ceremonies.take_part(&mut cx, CeremonyKind::Refresh, self.recovery.is_under_way());
+            }
+            QuorumCommand::Abandon => self.ceremonies.abandon(&mut cx),
+            QuorumCommand::Adopt => {
+                let adopted = self.ceremonies.adopt(&mut cx);
+                self.put_in_force(now, adopted, rng);
+            }
+            QuorumCommand::Recover => self.recover(now, rng),
+            QuorumCommand::HelpRecover(member) => self.helper.approve(&mut cx, member),
             QuorumCommand::Revoke(drones) => self.propose_revocation(now, &drones),
             QuorumCommand::TakeRevocations(list) => self.take_list(now, &list),
             QuorumCommand::Prove(proof) => self.prove(now, None, &proof),
@@ -171,23 +177,20 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     fn handle_message(&mut self, now: Now, from: KgcId, message: QuorumMessage, rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
         match message {
             QuorumMessage::Status(status) => self.handle_status(now, from, status),
-            QuorumMessage::Ceremony(message) => self.handle_ceremony(now, from, message, rng),
-            QuorumMessage::Abort(abort) => self.handle_abort(now, from, &abort),
+            QuorumMessage::Ceremony(message) => {
+                let confirmed = self.ceremonies.handle(&mut cx, from, message, self.recovery.is_under_way());
+                self.put_in_force(now, confirmed, rng);
+            }
+            QuorumMessage::Abort(abort) => self.ceremonies.handle_abort(&mut cx, from, &abort),
             QuorumMessage::RepairRequest(request) => {
-                let in_ceremony = self.ceremonies.part.is_some();
-                self.helper.handle_request(&mut self.base.context(now, rng), from, &request, in_ceremony);
+                self.helper.handle_request(&mut cx, from, &request, self.ceremonies.takes_part());
             }
-            QuorumMessage::RepairOffer(offer) => {
-                self.recovery.handle_offer(&mut self.base.context(now, rng), from, offer);
-            }
-            QuorumMessage::RepairStart(start) => {
-                self.helper.handle_start(&mut self.base.context(now, rng), from, &start);
-            }
-            QuorumMessage::RepairDelta(delta) => {
-                self.helper.handle_delta(&mut self.base.context(now, rng), from, &delta);
-            }
+            QuorumMessage::RepairOffer(offer) => self.recovery.handle_offer(&mut cx, from, offer),
+            QuorumMessage::RepairStart(start) => self.helper.handle_start(&mut cx, from, &start),
+            QuorumMessage::RepairDelta(delta) => self.helper.handle_delta(&mut cx, from, &delta),
             QuorumMessage::RepairAnswer(answer) => self.handle_repair_answer(now, from, answer, rng),
             QuorumMessage::SignProposal(proposal) => self.handle_proposal(now, from, proposal, rng),
             QuorumMessage::SignCommitment(commitment) => self.handle_commitment(now, from, &commitment),
@@ -200,10 +203,20 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
     }
 
+    /// Puts shares of a ceremony in force, if there are any. The old ones are erased.
+    fn put_in_force(&mut self, now: Now, candidate: Option<CandidateShares<S>>, rng: &mut dyn CryptoRngCore) {
+        let Some(candidate) = candidate else { return };
+        // §5.2: the old shares are erased.
+        let keys = self.ceremonies.settle(now, candidate);
+        self.hold_keys(*keys);
+        self.ceremonies.shares_replaced(&mut self.base.context(now, rng));
+        self.changed(now);
+    }
+
     /// Starts a recovery of the shares, unless a ceremony is to make others.
     fn recover(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
-        if self.ceremonies.part.is_some() {
+        if self.ceremonies.takes_part() {
             return cx.refuse("a ceremony is under way");
         }
         self.recovery.start(&mut cx);
@@ -218,9 +231,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     ) {
         let mut cx = self.base.context(now, rng);
         let Some(keys) = self.recovery.handle_answer(&mut cx, from, answer) else { return };
-        // §5.2: shares that were made in a ceremony which left this member behind are superseded.
-        self.ceremonies.candidate = None;
-        self.persist_ceremonies();
+        self.ceremonies.recovered(&mut cx);
         let version = keys.version();
         self.hold_keys(keys);
         self.base.out.event(QuorumEvent::Recovered { version });
@@ -236,9 +247,10 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.base.links.insert(member, peer);
         // §5.2: a message marks whether its sender waits for something.
         self.send_status(member, true);
-        let awaited = self.awaited().contains(&member);
-        self.send_ceremony(member, awaited);
-        self.recovery.send(&mut self.base.context(now, rng), member);
+        let mut cx = self.base.context(now, rng);
+        let awaited = self.ceremonies.awaited(cx.config).contains(&member);
+        self.ceremonies.send(&mut cx, member, awaited);
+        self.recovery.send(&mut cx, member);
     }
 
     /// Handles everything due, whatever the input was.
@@ -248,8 +260,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
             self.statements.retry.start(now.monotonic, rng);
             self.changed(now);
         }
-        self.tick_ceremonies(now, rng);
-        self.recovery.tick(&mut self.base.context(now, rng));
+        let mut cx = self.base.context(now, rng);
+        self.ceremonies.tick(&mut cx);
+        self.recovery.tick(&mut cx);
         self.tick_statuses(now, rng);
         self.tick_signing(now, rng);
     }
@@ -258,7 +271,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         if !self.started {
             return Some(Duration::ZERO);
         }
-        let ceremonies = earlier(self.ceremonies.retry.deadline(), self.recovery.deadline());
+        let ceremonies = earlier(self.ceremonies.deadline(), self.recovery.deadline());
         earlier(ceremonies, earlier(self.statements.retry.deadline(), self.signing.deadline()))
     }
 }

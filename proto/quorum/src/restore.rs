@@ -8,11 +8,10 @@ use quiver_machine::RestoreError;
 use quiver_message::quorum::QuorumStatus;
 use quiver_quorum::QuorumSuite;
 
-use super::ceremony::Ceremonies;
+use super::ceremony::KeyCeremonies;
 use super::context::MemberBase;
-use super::interface::{CeremonyStage, CeremonyView, MemberView, QuorumView};
+use super::interface::{MemberView, QuorumView};
 use super::recovery::{RecoveryHelper, ShareRecovery};
-use super::rounds::CeremonyRound;
 use super::signing::SigningState;
 use super::statements::Statements;
 use super::{QuorumConfig, QuorumKeys, QuorumNode, QuorumRecord};
@@ -30,7 +29,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let mut node = Self {
             base: MemberBase::new(config),
             foreign: BTreeSet::new(),
-            ceremonies: Ceremonies::new(),
+            ceremonies: KeyCeremonies::new(),
             recovery: ShareRecovery::new(),
             helper: RecoveryHelper::new(),
             statements: Statements::new(),
@@ -60,7 +59,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 self.base.put_in_force(keys);
             }
             QuorumRecord::Ceremony(snapshot) => {
-                self.ceremonies = Ceremonies::decode(snapshot.as_bytes())?;
+                self.ceremonies = KeyCeremonies::decode(snapshot.as_bytes())?;
             }
             QuorumRecord::Statements(bytes) => self.statements.restore(bytes)?,
             QuorumRecord::RevocationList { list, .. } => {
@@ -84,42 +83,20 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// A crash may have come between two records.
     fn reconcile(&mut self) {
         let in_force = self.base.keys.as_ref().map(|keys| keys.digest());
-        let ceremonies = &mut self.ceremonies;
-        // §5.2: stored as being in force, and not yet as settled: the others have all confirmed.
-        let over = |candidate: &mut super::ceremony::CandidateShares<S>| Some(candidate.digest) == in_force;
-        if let Some(candidate) = ceremonies.candidate.take_if(over) {
-            drop(ceremonies.settle(candidate));
-        }
+        self.ceremonies.reconcile(in_force);
         let statements = &mut self.statements;
         statements.pending.forget(statements.list.list());
-        if self.ceremonies.part.is_some() || self.ceremonies.candidate.is_some() {
-            // §5.2: members whose messages are awaited are asked at once.
-            self.ceremonies.retry.hurry(core::time::Duration::ZERO);
-        }
     }
 
     /// Status of this member.
     #[must_use]
     pub fn view(&self) -> QuorumView {
-        let ceremonies = &self.ceremonies;
-        let part =
-            ceremonies.part.as_ref().or(ceremonies.candidate.as_ref().map(|candidate| &candidate.part));
-        let stage = match (&ceremonies.part, &ceremonies.session) {
-            (None, _) => CeremonyStage::Confirming,
-            (Some(_), None) => CeremonyStage::Gathering,
-            (Some(_), Some(session)) => match session.round {
-                CeremonyRound::Dealing(..) => CeremonyStage::Committing,
-                CeremonyRound::Echoing(..) => CeremonyStage::Echoing,
-                CeremonyRound::Sharing(..) => CeremonyStage::Sharing,
-            },
-        };
-        let waits_for = self.awaited();
         let others = self.base.config.membership.parameters().others(self.base.config.id);
         QuorumView {
             version: self.base.keys.as_ref().map(|keys| keys.version()),
             list: self.statements.list.number(),
             statement: self.statements.quorum.is_some(),
-            ceremony: part.map(|part| CeremonyView { kind: part.kind, stage, waits_for }),
+            ceremony: self.ceremonies.view(&self.base.config),
             recovering: self.recovery.is_under_way(),
             members: others.map(|id| self.see(id)).collect(),
             proposed: self.statements.pending.drones.len(),
