@@ -43,8 +43,8 @@ impl<S: QuorumSuite> MemberBase<S> {
         now: Now,
         rng: &'a mut dyn CryptoRngCore,
     ) -> MemberContext<'a, S> {
-        let Self { config, links, keys, out, .. } = self;
-        MemberContext { now, rng, config, links, keys: keys.as_ref(), out }
+        let Self { config, links, keys, deployment, out } = self;
+        MemberContext { now, rng, config, links, keys: keys.as_ref(), deployment: deployment.as_ref(), out }
     }
 }
 
@@ -57,6 +57,7 @@ pub(super) struct MemberContext<'a, S: QuorumSuite> {
     pub(super) config: &'a QuorumConfig,
     pub(super) links: &'a BTreeMap<KgcId, Peer>,
     pub(super) keys: Option<&'a QuorumKeys<S>>,
+    pub(super) deployment: Option<&'a Deployment<S>>,
     out: &'a mut Outbox<QuorumEvent, QuorumRecord>,
 }
 

@@ -3,18 +3,23 @@
 //! [`QuorumNode`] generates and refreshes the quorum's two keys with the others (AinQ's, which signs, and
 //! that of identity-based encryption), restores the shares of a member that lost them, and has the quorum
 //! sign what a single KGC would sign: its revocation lists, statements about authorities, and the quorum's
-//! statement. The module `rules` says who may sign what. `Kgc` of `quiver-enrolment` issues drones'
+//! statement. The module `signing_policy` says who may sign what. `Kgc` of `quiver-enrolment` issues drones'
 //! partial keys with the key.
 //!
-//! Members are known by their index in a [`QuorumMembership`], which all have pinned; a driver names with
-//! [`Route::Member`] the authenticated member of a connection.
+//! Each part has its state and takes the member's context as an argument:
 //!
 //! | module | what it has |
 //! |---|---|
 //! | `ceremony` | key generation and refresh |
 //! | `recovery` | repair of a member that lost its shares |
-//! | `signing`, `rules`, `statements` | statements: how they are signed, which, and what is known of them |
+//! | `statements`, `proposals`, `signing_policy` | statements: what is known of them, what operators want, what may be signed |
+//! | `signing` | rounds in which statements are signed |
+//! | `status` | what members report to each other |
+//! | `context` | settings, connections, shares in force and outputs, which all parts share |
 //! | [`keys`] | what a member holds |
+//!
+//! Members are known by their index in a [`QuorumMembership`], which all have pinned; a driver names with
+//! [`Route::Member`] the authenticated member of a connection.
 #![doc = concat!(
     "\nWithout sockets, on the deterministic testbed:\n\n```\n",
     include_str!("../examples/quorum.rs"),
@@ -48,7 +53,7 @@ use core::time::Duration;
 
 use quiver_ainq::{Deployment, Element, KgcId, Name};
 use quiver_message::MessageError;
-use quiver_message::quorum::{CeremonyKind, QuorumMessage, RepairAnswer};
+use quiver_message::quorum::{CeremonyKind, QuorumMessage, QuorumProof, RepairAnswer};
 use quiver_quorum::QuorumSuite;
 use rand_core::CryptoRngCore;
 
@@ -61,9 +66,10 @@ pub use self::interface::{
 pub use self::keys::{Ibe, QuorumKeyShare, QuorumKeys};
 pub use self::membership::{MAX_IDENTITY_LEN, MembershipError, QuorumMembership};
 use self::recovery::{RecoveryHelper, ShareRecovery};
-use self::signing::SigningState;
-use self::statements::Statements;
-use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route, earlier};
+use self::signing::SigningRounds;
+use self::statements::StatementBook;
+use self::status::{StatusExchange, send_status};
+use quiver_machine::{Input, Machine, Now, Offence, Output, Peer, Route, Snapshot, earlier};
 
 /// Name of this feature, in [`Offence::Feature`].
 pub const FEATURE: &str = "quorum";
@@ -77,8 +83,9 @@ pub struct QuorumNode<S: QuorumSuite> {
     ceremonies: KeyCeremonies<S>,
     recovery: ShareRecovery<S>,
     helper: RecoveryHelper<S>,
-    statements: Statements<S>,
-    signing: SigningState<S>,
+    statements: StatementBook<S>,
+    statuses: StatusExchange,
+    signing: SigningRounds<S>,
     started: bool,
 }
 
@@ -128,11 +135,6 @@ impl<S: QuorumSuite> QuorumNode<S> {
         self.base.links.iter().find(|(_, link)| **link == peer).map(|(kgc, _)| *kgc)
     }
 
-    /// t.
-    fn enough(&self) -> usize {
-        usize::from(self.base.config.membership.parameters().threshold())
-    }
-
     fn command(&mut self, now: Now, command: QuorumCommand, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         match command {
@@ -149,12 +151,22 @@ impl<S: QuorumSuite> QuorumNode<S> {
             }
             QuorumCommand::Recover => self.recover(now, rng),
             QuorumCommand::HelpRecover(member) => self.helper.approve(&mut cx, member),
-            QuorumCommand::Revoke(drones) => self.propose_revocation(now, &drones),
-            QuorumCommand::TakeRevocations(list) => self.take_list(now, &list),
-            QuorumCommand::Prove(proof) => self.prove(now, None, &proof),
-            QuorumCommand::Approve(digest) => self.approve(digest),
-            QuorumCommand::Withdraw(digest) => self.withdraw(&digest),
-            QuorumCommand::Propose(body) => self.have_it_signed(now, body),
+            QuorumCommand::Revoke(drones) => {
+                let news = self.statements.propose_revocation(&mut cx, &drones);
+                self.announce(now, news, rng);
+            }
+            QuorumCommand::TakeRevocations(list) => {
+                let news = self.statements.take_list(&mut cx, &list);
+                self.announce(now, news, rng);
+            }
+            QuorumCommand::Prove(proof) => self.prove(now, None, &proof, rng),
+            QuorumCommand::Approve(digest) => self.statements.approve(&mut cx, digest),
+            QuorumCommand::Withdraw(digest) => self.statements.withdraw(&mut cx, &digest),
+            QuorumCommand::Propose(body) => {
+                if self.statements.propose(&mut cx, body) {
+                    self.signing.hurry_at_once(&cx);
+                }
+            }
         }
     }
 
@@ -167,7 +179,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 if error == MessageError::ForeignDeployment {
                     self.foreign.insert(member);
                 }
-                self.blame(member, error.into());
+                self.base.context(now, rng).blame(member, error.into());
             }
             Ok(message) => {
                 self.foreign.remove(&member);
@@ -179,7 +191,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn handle_message(&mut self, now: Now, from: KgcId, message: QuorumMessage, rng: &mut dyn CryptoRngCore) {
         let mut cx = self.base.context(now, rng);
         match message {
-            QuorumMessage::Status(status) => self.handle_status(now, from, status),
+            QuorumMessage::Status(status) => {
+                if status.keys.is_some() && status.keys == cx.digest() {
+                    // §5.3: what its repair was approved for is done.
+                    self.helper.end(from);
+                }
+                self.statuses.receive(&mut cx, &self.statements, from, status);
+                self.signing.hurry(&cx);
+            }
             QuorumMessage::Ceremony(message) => {
                 let confirmed = self.ceremonies.handle(&mut cx, from, message, self.recovery.is_under_way());
                 self.put_in_force(now, confirmed, rng);
@@ -192,14 +211,28 @@ impl<S: QuorumSuite> QuorumNode<S> {
             QuorumMessage::RepairStart(start) => self.helper.handle_start(&mut cx, from, &start),
             QuorumMessage::RepairDelta(delta) => self.helper.handle_delta(&mut cx, from, &delta),
             QuorumMessage::RepairAnswer(answer) => self.handle_repair_answer(now, from, answer, rng),
-            QuorumMessage::SignProposal(proposal) => self.handle_proposal(now, from, proposal, rng),
-            QuorumMessage::SignCommitment(commitment) => self.handle_commitment(now, from, &commitment),
-            QuorumMessage::SignPackage(package) => self.handle_package(now, from, &package),
-            QuorumMessage::SignShare(share) => self.handle_share(now, from, &share),
-            QuorumMessage::SignRefusal(refusal) => self.handle_sign_refusal(now, from, &refusal),
-            QuorumMessage::SignedStatement(statement) => self.handle_statement(now, from, statement),
-            QuorumMessage::Proof(proof) => self.prove(now, Some(from), &proof.proof),
-            _ => self.blame(from, Offence::OutOfPlace("message to a member of a quorum")),
+            QuorumMessage::SignProposal(proposal) => {
+                self.signing.handle_proposal(&mut cx, &self.statements, from, proposal);
+            }
+            QuorumMessage::SignCommitment(commitment) => {
+                self.signing.handle_commitment(&mut cx, &mut self.statements, from, &commitment);
+            }
+            QuorumMessage::SignPackage(package) => {
+                self.signing.handle_package(&mut cx, &mut self.statements, from, &package);
+            }
+            QuorumMessage::SignShare(share) => {
+                let news = self.signing.handle_share(&mut cx, &mut self.statements, from, &share);
+                self.announce(now, news, rng);
+            }
+            QuorumMessage::SignRefusal(refusal) => {
+                self.signing.handle_refusal(&mut cx, &self.statements, from, &refusal);
+            }
+            QuorumMessage::SignedStatement(statement) => {
+                let news = self.statements.handle_statement(&mut cx, from, statement);
+                self.announce(now, news, rng);
+            }
+            QuorumMessage::Proof(proof) => self.prove(now, Some(from), &proof.proof, rng),
+            _ => cx.blame(from, Offence::OutOfPlace("message to a member of a quorum")),
         }
     }
 
@@ -210,7 +243,39 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let keys = self.ceremonies.settle(now, candidate);
         self.hold_keys(*keys);
         self.ceremonies.shares_replaced(&mut self.base.context(now, rng));
-        self.changed(now);
+        self.announce(now, true, rng);
+    }
+
+    /// Holds other shares than before: durable, then in force. What goes with those before ends in all parts.
+    fn hold_keys(&mut self, keys: QuorumKeys<S>) {
+        let version = keys.version();
+        self.base.out.persist(QuorumRecord::Keys(Snapshot::new(keys.encode().to_vec())));
+        self.base.put_in_force(keys);
+        self.statements.shares_replaced();
+        // §5.4: nonces and repairs are for the shares that they were begun with.
+        self.signing.forget();
+        self.helper.forget();
+        self.base.out.event(QuorumEvent::SharesInForce { version });
+    }
+
+    /// Announces what others are to know, if there is news, and has signed what may have to be.
+    fn announce(&mut self, now: Now, news: bool, rng: &mut dyn CryptoRngCore) {
+        if news {
+            let mut cx = self.base.context(now, rng);
+            self.statuses.announce(&mut cx, &self.statements);
+            self.signing.hurry(&cx);
+        }
+    }
+
+    /// Takes proof that a leader signed two headers for one epoch, and passes it on. It needs no operator's
+    /// approval.
+    fn prove(&mut self, now: Now, from: Option<KgcId>, proof: &[u8], rng: &mut dyn CryptoRngCore) {
+        let mut cx = self.base.context(now, rng);
+        let Some(drone) = self.statements.prove(&mut cx, from, proof) else { return };
+        let news = self.statements.propose_revocation(&mut cx, &[drone]);
+        self.announce(now, news, rng);
+        let message = QuorumMessage::Proof(QuorumProof { proof: proof.to_vec() });
+        self.base.context(now, rng).send_to_others(&message);
     }
 
     /// Starts a recovery of the shares, unless a ceremony is to make others.
@@ -235,7 +300,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         let version = keys.version();
         self.hold_keys(keys);
         self.base.out.event(QuorumEvent::Recovered { version });
-        self.changed(now);
+        self.announce(now, true, rng);
     }
 
     fn connected(&mut self, now: Now, peer: Peer, member: KgcId, rng: &mut dyn CryptoRngCore) {
@@ -246,8 +311,8 @@ impl<S: QuorumSuite> QuorumNode<S> {
         // §5.1: the transport has authenticated the member behind this connection.
         self.base.links.insert(member, peer);
         // §5.2: a message marks whether its sender waits for something.
-        self.send_status(member, true);
         let mut cx = self.base.context(now, rng);
+        send_status(&mut cx, &self.statements, member, true);
         let awaited = self.ceremonies.awaited(cx.config).contains(&member);
         self.ceremonies.send(&mut cx, member, awaited);
         self.recovery.send(&mut cx, member);
@@ -257,14 +322,14 @@ impl<S: QuorumSuite> QuorumNode<S> {
     fn tick(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
         if !self.started {
             self.started = true;
-            self.statements.retry.start(now.monotonic, rng);
-            self.changed(now);
+            self.statuses.start(&mut self.base.context(now, rng));
+            self.announce(now, true, rng);
         }
         let mut cx = self.base.context(now, rng);
         self.ceremonies.tick(&mut cx);
         self.recovery.tick(&mut cx);
-        self.tick_statuses(now, rng);
-        self.tick_signing(now, rng);
+        self.statuses.tick(&mut cx, &self.statements);
+        self.signing.tick(&mut cx, &self.statements, &self.statuses);
     }
 
     fn deadline(&self) -> Option<Duration> {
@@ -272,7 +337,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return Some(Duration::ZERO);
         }
         let ceremonies = earlier(self.ceremonies.deadline(), self.recovery.deadline());
-        earlier(ceremonies, earlier(self.statements.retry.deadline(), self.signing.deadline()))
+        earlier(ceremonies, earlier(self.statuses.deadline(), self.signing.deadline()))
     }
 }
 

@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 
 use quiver_ainq::{KgcId, QuorumStatement};
 use quiver_machine::RestoreError;
-use quiver_message::quorum::QuorumStatus;
 use quiver_quorum::QuorumSuite;
 
 use super::ceremony::KeyCeremonies;
 use super::context::MemberBase;
 use super::interface::{MemberView, QuorumView};
 use super::recovery::{RecoveryHelper, ShareRecovery};
-use super::signing::SigningState;
-use super::statements::Statements;
+use super::signing::SigningRounds;
+use super::statements::StatementBook;
+use super::status::StatusExchange;
 use super::{QuorumConfig, QuorumKeys, QuorumNode, QuorumRecord};
 
 impl<S: QuorumSuite> QuorumNode<S> {
@@ -32,8 +32,9 @@ impl<S: QuorumSuite> QuorumNode<S> {
             ceremonies: KeyCeremonies::new(),
             recovery: ShareRecovery::new(),
             helper: RecoveryHelper::new(),
-            statements: Statements::new(),
-            signing: SigningState::new(),
+            statements: StatementBook::new(),
+            statuses: StatusExchange::new(),
+            signing: SigningRounds::new(),
             started: false,
         };
         if node.base.config.membership.parameters().check(node.base.config.id).is_err() {
@@ -109,13 +110,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
     pub fn revocation(&self, serial: &[u8; 16]) -> (usize, bool) {
         let statements = &self.statements;
         let own = usize::from(statements.pending.drones.contains_key(serial));
-        let wants = |status: &&QuorumStatus| status.proposed.iter().any(|drone| drone.serial == *serial);
-        let others = statements.received.values().filter(wants).count();
-        (own + others, statements.list.list().names_serial(serial))
+        (own + self.statuses.wanting(serial), statements.list.list().names_serial(serial))
     }
 
     fn see(&self, id: KgcId) -> MemberView {
-        let status = self.statements.received.get(&id);
+        let status = self.statuses.of(id);
         let keys = status.and_then(|status| status.keys);
         MemberView {
             id,
