@@ -288,7 +288,7 @@ impl<S: Suite> Term<S> {
         if self.replication.sessions.len() >= MAX_DEPUTIES {
             return Err((RefusalReason::Busy, Offence::OutOfPlace("StandBy")));
         }
-        let session = ReplicationSession::new(deputy, from, question.nonce, self.leadership.roster());
+        let session = ReplicationSession::new(deputy, from, question.nonce, self.epochs.leadership.roster());
         self.replication.sessions.push(session);
         Ok(())
     }
@@ -312,16 +312,16 @@ impl<S: Suite> Term<S> {
             return None;
         }
         // §10.2: how slots are now; one chunk is under way at a time.
-        let chunk = session.chunk(question.received, self.leadership.roster(), cx.store);
+        let chunk = session.chunk(question.received, self.epochs.leadership.roster(), cx.store);
         let chunk = chunk.map(|chunk| chunk.encode()).unwrap_or_default();
         let about = (&question.group, &question.nonce, question.number);
         let keypair = cx.store.keypair.as_ref()?;
-        let digest = self.leadership.digest();
+        let digest = self.epochs.leadership.digest();
         let statement = statements::replica(about, &session.deputy, keypair.public(), digest, &chunk);
         // §10.3: signed over the question's number.
         let signature = keypair.sign(&cx.config.deployment, Label::Replica, &statement, cx.rng);
         let (nonce, number) = (question.nonce, question.number);
-        Some(Replica { nonce, number, header: self.current.header.clone(), chunk, signature })
+        Some(Replica { nonce, number, header: self.epochs.current.header.clone(), chunk, signature })
     }
 }
 

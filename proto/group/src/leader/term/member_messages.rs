@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use quiver_ainq::{
-    EpochPart, Error, LEADER_SLOT, Label, Name, Slot, StrategyKind, Suite, ack_tag, catch_up_tag, fresh_tag,
+    EpochPart, Error, LEADER_SLOT, Label, Slot, StrategyKind, Suite, ack_tag, catch_up_tag, fresh_tag,
     leave_tag,
 };
 use quiver_crypto::ct_eq;
@@ -22,9 +22,6 @@ use crate::leader::store::{Spare, spare_change};
 use crate::leader::{AnonymousLeave, LeaderEvent};
 use crate::statements;
 
-/// Minimum time between two renewals of the key because of members' restarts.
-const RESTART_PAUSE: Duration = Duration::from_secs(10);
-
 impl<S: Suite> Term<S> {
     /// A member has the key of an epoch.
     pub(in crate::leader) fn acknowledged(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, ack: &Ack) {
@@ -33,8 +30,8 @@ impl<S: Suite> Term<S> {
             return self.acknowledged_opening(cx, from, ack);
         }
         // §6.1: PRF(A, "ack", D): the member in this slot holds A_i and knows D.
-        let auth = self.leadership.auth_key(ack.slot);
-        if !auth.is_some_and(|auth| ct_eq(&ack_tag::<S>(auth, self.leadership.digest()), &ack.tag)) {
+        let auth = self.epochs.leadership.auth_key(ack.slot);
+        if !auth.is_some_and(|auth| ct_eq(&ack_tag::<S>(auth, self.epochs.leadership.digest()), &ack.tag)) {
             return cx.blame(from, Offence::Mac("Ack"));
         }
         self.acknowledgements.saw(ack.slot, cx.now.unix);
@@ -47,10 +44,10 @@ impl<S: Suite> Term<S> {
             return;
         }
         let members = self.keyed();
-        let tree = self.leadership.strategy() == StrategyKind::Tree;
+        let tree = self.epochs.leadership.strategy() == StrategyKind::Tree;
         // §8.4: who follows by an entry has no path yet.
-        let owes_path = tree && self.opening.is_none() && !self.current.opens_for_all();
-        self.note_acknowledged(cx.now, ack.slot, owes_path);
+        let owes_path = tree && self.epochs.opening.is_none() && !self.epochs.current.opens_for_all();
+        self.distribution.note_acknowledged(cx.now, ack.slot, owes_path);
         if self.acknowledgements.acknowledged() == members {
             cx.event(LeaderEvent::Delivered { epoch: ack.epoch, members });
         }
@@ -58,10 +55,10 @@ impl<S: Suite> Term<S> {
 
     /// A member holds the opening of a term that went on since: it may have heard that alone.
     fn acknowledged_opening(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, ack: &Ack) {
-        let opening = self.opening.as_ref().filter(|opening| opening.header.core.epoch == ack.epoch);
+        let opening = self.epochs.opening.as_ref().filter(|opening| opening.header.core.epoch == ack.epoch);
         let (Some(opening), None) = (opening, self.acknowledgements.peer(ack.slot)) else { return };
         let digest = opening.header.digest(&cx.config.deployment);
-        let auth = self.leadership.auth_key(ack.slot);
+        let auth = self.epochs.leadership.auth_key(ack.slot);
         if auth.is_some_and(|auth| ct_eq(&ack_tag::<S>(auth, &digest), &ack.tag)) {
             self.acknowledgements.saw(ack.slot, cx.now.unix);
             self.reach(cx, ack.slot, from);
@@ -78,7 +75,7 @@ impl<S: Suite> Term<S> {
         from: Peer,
         request: &CatchUpRequest,
     ) {
-        let Some(auth) = self.leadership.auth_key(request.slot) else {
+        let Some(auth) = self.epochs.leadership.auth_key(request.slot) else {
             return refuse_unauthenticated(
                 cx,
                 from,
@@ -86,7 +83,7 @@ impl<S: Suite> Term<S> {
                 (&request.number, Duration::ZERO),
             );
         };
-        let (digest, strategy) = (*self.leadership.digest(), self.leadership.strategy());
+        let (digest, strategy) = (*self.epochs.leadership.digest(), self.epochs.leadership.strategy());
         let holds_newest = request.held == digest;
         let lacks_keys = holds_newest && statements::lacks_keys(&request.number);
         // §11.1: PRF(A, "catch-up", r ‖ D held); §11.3: of an older term there is no key for it.
@@ -108,15 +105,15 @@ impl<S: Suite> Term<S> {
         let tree = strategy == StrategyKind::Tree;
         if lacks_keys && (!tree || lost_key(&request.number)) {
             // §11.2: it lost K_g with its windows, and continues this epoch no more (§13.5).
-            self.renew_after_restart(cx);
+            self.timers.renew_after_restart(cx.now);
         }
         let part = match strategy {
             // §8.4: the path leads to the wraps of the next.
-            StrategyKind::Tree if lacks_keys => self.path_for(request.slot, &request.number),
+            StrategyKind::Tree if lacks_keys => self.epochs.path_for(request.slot, &request.number),
             _ if holds_newest => None,
-            _ => self.part_for(request.slot, &request.number),
+            _ => self.epochs.part_for(request.slot, &request.number),
         };
-        let header = self.current.header.clone();
+        let header = self.epochs.current.header.clone();
         cx.send(from, &Message::CatchUpReply(CatchUpReply { number: request.number, header, part, tag }));
     }
 
@@ -126,7 +123,7 @@ impl<S: Suite> Term<S> {
     /// The request is not authenticated. It changes nothing here.
     fn replay_opening(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, request: &CatchUpRequest) {
         // §7.5: the broadcast of the opening answers all who ask at once.
-        if self.answers_by_broadcast(cx) {
+        if self.distribution.answers_by_broadcast(cx, &self.epochs) {
             return;
         }
         // §11.4: what nothing authenticates is answered seldom.
@@ -134,31 +131,24 @@ impl<S: Suite> Term<S> {
             return;
         }
         let slot = request.slot;
-        let newest = self.opening.is_none();
-        let opening = self.opening.as_ref().unwrap_or(&self.current);
+        let newest = self.epochs.opening.is_none();
+        let opening = self.epochs.opening.as_ref().unwrap_or(&self.epochs.current);
         let opening = Some(opening).filter(|opening| cx.now.unix < opening.header.core.valid_until);
         let Some(opening) = opening.filter(|opening| opening.entry(slot).is_some()) else {
             return cx.refuse(from, RefusalReason::Rejoin, &request.number, Duration::ZERO);
         };
         if newest {
-            let message = self.message_for(cx, slot);
+            let message = self.epochs.message_for(cx, slot);
             return cx.out.send_encoded(from, message);
         }
         cx.out.send_encoded(from, opening.message(slot));
-        let part = match self.leadership.strategy() {
-            StrategyKind::Flat => self.current.entry(slot).cloned().map(EpochPart::Entry),
-            StrategyKind::Tree => self.unasked_path(cx, slot),
+        let part = match self.epochs.leadership.strategy() {
+            StrategyKind::Flat => self.epochs.current.entry(slot).cloned().map(EpochPart::Entry),
+            StrategyKind::Tree => self.epochs.unasked_path(cx, slot),
         };
         if let Some(part) = part {
-            cx.out.send_encoded(from, self.current.message_with(Some(&part)));
+            cx.out.send_encoded(from, self.epochs.current.message_with(Some(&part)));
         }
-    }
-
-    /// A member restarted and lost the key of an epoch that it must not continue.
-    fn renew_after_restart(&mut self, cx: &LeaderContext<'_, S>) {
-        let now = cx.now.monotonic;
-        let earliest = self.last_restart.map_or(now, |last| last + RESTART_PAUSE);
-        self.restart_renewal.get_or_insert(earliest.max(now));
     }
 
     /// A member's spare point: durable before it is acknowledged (§6.6).
@@ -172,7 +162,7 @@ impl<S: Suite> Term<S> {
             return cx.blame(from, Error::WrongSlot);
         };
         let (slot, q, published) = (message.slot, message.spare.q, Spare::of(&message.spare));
-        let Some(auth) = self.leadership.auth_key(slot) else { return };
+        let Some(auth) = self.epochs.leadership.auth_key(slot) else { return };
         let tag = statements::spare_ack_tag::<S>(auth, q);
         let held = cx.store.spare(slot);
         if held.is_some_and(|held| held.q > q || (held.q == q && held.point.is_none())) {
@@ -212,7 +202,7 @@ impl<S: Suite> Term<S> {
     fn reach(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer) {
         if self.acknowledgements.peer(slot).is_none() {
             self.acknowledgements.connect(slot, peer);
-            let message = self.message_for(cx, slot);
+            let message = self.epochs.message_for(cx, slot);
             cx.out.send_encoded(peer, message);
         }
     }
@@ -228,7 +218,10 @@ impl<S: Suite> Term<S> {
         let Some(public) = self.roster().get(message.slot) else { return };
         // §10.9: the leave of a member that leaves already costs no arithmetic.
         let leaves = self.pending.leaves(message.slot) && self.acknowledgements.peer(message.slot).is_some();
-        if leaves || !self.is_of_this_membership(message.slot, &message.held) || !cx.affords_check(from) {
+        if leaves
+            || !self.epochs.is_of_this_membership(message.slot, &message.held)
+            || !cx.affords_check(from)
+        {
             return;
         }
         // §12.1: signed over D of the epoch held, so that it ends no later membership.
@@ -250,11 +243,11 @@ impl<S: Suite> Term<S> {
         leave: &AnonymousLeave,
     ) {
         let (Some(_), Some(auth)) =
-            (self.roster().anonymous(leave.slot), self.leadership.auth_key(leave.slot))
+            (self.roster().anonymous(leave.slot), self.epochs.leadership.auth_key(leave.slot))
         else {
             return;
         };
-        if !self.is_of_this_membership(leave.slot, &leave.held) {
+        if !self.epochs.is_of_this_membership(leave.slot, &leave.held) {
             return;
         }
         // §12.1: tagged under A in place of a signature.
@@ -263,13 +256,6 @@ impl<S: Suite> Term<S> {
         }
         self.acknowledgements.connect(leave.slot, from);
         self.pending.request_leave([leave.slot]);
-    }
-
-    /// Returns true if a leave names the newest epoch, or the one before if the slot had the same member
-    /// then. A member that is behind catches up and asks again.
-    fn is_of_this_membership(&self, slot: Slot, held: &[u8; 32]) -> bool {
-        let (core, changes) = (&self.current.header.core, &self.current.changes);
-        held == self.leadership.digest() || (*held == core.prev && !changes.added.contains(slot))
     }
 
     /// Opens a group message.
@@ -289,7 +275,7 @@ impl<S: Suite> Term<S> {
             revocations: &cx.store.revocations,
             refused: &cx.store.refused,
             expected: None,
-            roster: Some(self.leadership.roster()),
+            roster: Some(self.epochs.leadership.roster()),
         };
         match self.channel.open(&policy, cx.now, message) {
             Err(error) => cx.blame(from, error),
@@ -298,25 +284,6 @@ impl<S: Suite> Term<S> {
                 let channel = message.channel.clone();
                 cx.event(LeaderEvent::Message { channel, data, source });
             }
-        }
-    }
-
-    /// Seals a message to the group, signed, under a key that no drone to be evicted holds.
-    pub(in crate::leader) fn send_message(
-        &mut self,
-        cx: &mut LeaderContext<'_, S>,
-        channel: Name,
-        data: &[u8],
-    ) {
-        if !self.flush_evictions(cx) {
-            return cx.event(LeaderEvent::SendFailed("a member that is to be evicted holds the key"));
-        }
-        let Some(keypair) = &cx.store.keypair else { return };
-        // §13.3: the leader signs everything.
-        let signing = Some((&cx.config.deployment, keypair));
-        match self.channel.seal(cx.now, (&cx.config.group, channel), data, signing, cx.rng) {
-            Err(reason) => cx.event(LeaderEvent::SendFailed(reason)),
-            Ok(message) => cx.publish(&Message::GroupMessage(message)),
         }
     }
 }
