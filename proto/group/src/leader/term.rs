@@ -38,7 +38,7 @@ use core::time::Duration;
 use quiver_ainq::{DroneKeypair, Epoch, EpochKeys, Header, KemTerm, Name, Roster, Slot, SlotChanges, Suite};
 use quiver_crypto::Secret;
 use quiver_machine::{Now, Peer, RelayedBroadcast, earlier};
-use quiver_message::Message;
+use quiver_message::{Message, StandBy};
 
 use self::acknowledgements::Acknowledgements;
 use self::distribution::Distribution;
@@ -145,6 +145,11 @@ impl<S: Suite> Term<S> {
     pub(super) fn disconnected(&mut self, peer: Peer) {
         self.replication.disconnected(peer);
         self.acknowledgements.disconnect(peer);
+    }
+
+    /// Answers a deputy's question.
+    pub(super) fn stand_by(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, question: &StandBy) {
+        self.replication.stand_by(cx, &self.epochs, from, question);
     }
 
     /// Members that are out by another leader's verified header leave with the next batch.
