@@ -363,13 +363,7 @@ impl<S: Suite> Leader<S> {
             }
             return;
         };
-        match message {
-            Message::Ack(ack) => term.acknowledged(&mut cx, from, ack),
-            Message::SparePublication(spare) => term.spare_published(&mut cx, from, spare),
-            Message::Leave(leave) => term.leave(&mut cx, from, leave),
-            Message::GroupMessage(message) => term.receive(&mut cx, from, message),
-            _ => {}
-        }
+        term.member_message(&mut cx, from, message);
     }
 
     fn catch_up(&mut self, now: Now, from: Peer, request: &CatchUpRequest, rng: &mut dyn CryptoRngCore) {

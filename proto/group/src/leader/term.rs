@@ -38,7 +38,7 @@ use core::time::Duration;
 use quiver_ainq::{DroneKeypair, Epoch, EpochKeys, Header, KemTerm, Name, Roster, Slot, SlotChanges, Suite};
 use quiver_crypto::Secret;
 use quiver_machine::{Now, Peer, RelayedBroadcast, earlier};
-use quiver_message::{Message, StandBy};
+use quiver_message::{CatchUpRequest, Message, StandBy};
 
 use self::acknowledgements::Acknowledgements;
 use self::distribution::Distribution;
@@ -50,7 +50,7 @@ use super::LeaderEvent;
 use super::context::LeaderContext;
 use super::failover::peer_hints::PeerHints;
 use super::failover::replication_source::Replication;
-use super::interface::LeaderTiming;
+use super::interface::{AnonymousLeave, LeaderTiming};
 use super::store::LeaderStore;
 use crate::group_channel::GroupChannel;
 
@@ -145,6 +145,40 @@ impl<S: Suite> Term<S> {
     pub(super) fn disconnected(&mut self, peer: Peer) {
         self.replication.disconnected(peer);
         self.acknowledgements.disconnect(peer);
+    }
+
+    /// Hands a member's message to the part that it is for.
+    pub(super) fn member_message(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, message: &Message<S>) {
+        let members = self.keyed();
+        let Self { epochs, acknowledgements: links, distribution, replication, .. } = self;
+        match message {
+            Message::Ack(ack) => links.receive_ack(cx, epochs, distribution, from, ack, members),
+            Message::SparePublication(spare) => {
+                member_messages::spare_published(cx, epochs, links, replication, from, spare);
+            }
+            Message::Leave(leave) => self.pending.receive_leave(cx, epochs, links, from, leave),
+            Message::GroupMessage(message) => {
+                member_messages::receive_message(cx, &mut self.channel, epochs.roster(), from, message);
+            }
+            _ => {}
+        }
+    }
+
+    /// An anonymous member asks to leave.
+    pub(super) fn anonymous_leave(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        from: Peer,
+        leave: &AnonymousLeave,
+    ) {
+        self.pending.receive_anonymous_leave(cx, &self.epochs, &mut self.acknowledgements, from, leave);
+    }
+
+    /// A member asks which epoch is current.
+    pub(super) fn catch_up(&mut self, cx: &mut LeaderContext<'_, S>, from: Peer, request: &CatchUpRequest) {
+        if self.acknowledgements.catch_up(cx, &mut self.epochs, &mut self.distribution, from, request) {
+            self.timers.renew_after_restart(cx.now);
+        }
     }
 
     /// Answers a deputy's question.
