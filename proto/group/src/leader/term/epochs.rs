@@ -46,7 +46,7 @@ impl<S: Suite> TermEpochs<S> {
         }
     }
 
-    /// Pending settlement is due at once.
+    /// Time to settle: at once, if anything is left.
     pub(super) fn deadline(&self) -> Option<Duration> {
         self.unsettled.then_some(Duration::ZERO)
     }
