@@ -164,7 +164,7 @@ impl<S: Suite> Leader<S> {
     /// Parameter set and count of the term in force, if it has a second factor.
     #[must_use]
     pub fn kem(&self) -> Option<KemTerm> {
-        self.term.as_ref().and_then(|term| term.leadership.kem())
+        self.term.as_ref().and_then(Term::kem)
     }
 
     /// The whole state as records, in place of all records so far.
@@ -240,7 +240,7 @@ impl<S: Suite> Leader<S> {
                 cx.peers.relays_changed([peer]);
                 match &self.term {
                     // §10.6: a leader of a lower term steps down.
-                    Some(term) => cx.out.send_encoded(peer, term.current.message_with(None)),
+                    Some(term) => cx.out.send_encoded(peer, term.epochs.current.message_with(None)),
                     None => self.failover.leader_connected(now),
                 }
             }
@@ -363,13 +363,7 @@ impl<S: Suite> Leader<S> {
             }
             return;
         };
-        match message {
-            Message::Ack(ack) => term.acknowledged(&mut cx, from, ack),
-            Message::SparePublication(spare) => term.spare_published(&mut cx, from, spare),
-            Message::Leave(leave) => term.leave(&mut cx, from, leave),
-            Message::GroupMessage(message) => term.receive(&mut cx, from, message),
-            _ => {}
-        }
+        term.member_message(&mut cx, from, message);
     }
 
     fn catch_up(&mut self, now: Now, from: Peer, request: &CatchUpRequest, rng: &mut dyn CryptoRngCore) {
@@ -505,7 +499,7 @@ impl<S: Suite> Leader<S> {
         term.follow_hints(&self.failover.hints);
         self.failover.hints.clear();
         cx.peers.all_relays_changed();
-        term.distribute(&mut cx, &alloc::collections::BTreeSet::new(), Vec::new());
+        term.distribute_opening(&mut cx);
         self.term = Some(term);
     }
 
@@ -514,7 +508,7 @@ impl<S: Suite> Leader<S> {
         let mut cx = self.base.context(now, rng);
         if let Some(term) = &self.term {
             term.announce(&mut cx);
-            term.announce_to_group(&mut cx);
+            term.epochs.announce_to_group(&mut cx);
         }
     }
 

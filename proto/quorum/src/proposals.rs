@@ -4,108 +4,124 @@
 use alloc::vec::Vec;
 
 use quiver_ainq::{KgcId, Revoked};
-use quiver_machine::{Now, Offence};
+use quiver_machine::Offence;
 use quiver_message::Message;
-use quiver_message::quorum::{MAX_BODY_LEN, QuorumMessage, QuorumProof};
+use quiver_message::quorum::MAX_BODY_LEN;
 use quiver_quorum::QuorumSuite;
 
+use super::context::MemberContext;
 use super::interface::approval;
-use super::statements::{MAX_APPROVALS, MAX_PROOFS, MAX_PROPOSALS};
-use super::{QuorumEvent, QuorumNode, QuorumRecord};
+use super::signing_policy::SigningPolicy;
+use super::statements::{MAX_APPROVALS, MAX_PROOFS, MAX_PROPOSALS, StatementBook};
+use super::{QuorumEvent, QuorumRecord};
 
-impl<S: QuorumSuite> QuorumNode<S> {
-    /// The operator, or a proof, wants these revoked.
-    pub(super) fn propose_revocation(&mut self, now: Now, drones: &[Revoked]) {
-        let statements = &mut self.statements;
-        match statements.pending.add(statements.list.list(), drones, now.unix) {
-            Ok(false) => {}
+impl<S: QuorumSuite> StatementBook<S> {
+    /// The operator, or a proof, wants these revoked. Returns true if others are to know.
+    #[must_use]
+    pub(super) fn propose_revocation(&mut self, cx: &mut MemberContext<'_, S>, drones: &[Revoked]) -> bool {
+        match self.pending.add(self.list.list(), drones, cx.now.unix) {
+            Ok(false) => false,
             Ok(true) => {
                 // §5.4: wanted revocations are durable; other members receive them with the next status.
-                self.persist_statements();
-                self.changed(now);
+                self.persist(cx);
+                true
             }
-            Err(_) => self.out.event(QuorumEvent::TooMany),
+            Err(_) => {
+                cx.event(QuorumEvent::TooMany);
+                false
+            }
         }
     }
 
-    /// Takes proof that a leader signed two headers for one epoch. It needs no operator's approval.
-    pub(super) fn prove(&mut self, now: Now, from: Option<KgcId>, bytes: &[u8]) {
-        let Some(deployment) = &self.deployment else { return };
+    /// Takes proof that a leader signed two headers for one epoch. Returns the leader, which is to be revoked,
+    /// if it is news.
+    pub(super) fn prove(
+        &mut self,
+        cx: &mut MemberContext<'_, S>,
+        from: Option<KgcId>,
+        bytes: &[u8],
+    ) -> Option<Revoked> {
+        let deployment = cx.deployment?;
         let proof = match Message::decode(deployment, bytes) {
             Ok(Message::EquivocationProof(proof)) => proof,
-            Ok(_) => return self.disprove(from, Offence::OutOfPlace("no proof")),
-            Err(error) => return self.disprove(from, error.into()),
+            Ok(_) => return disprove(cx, from, Offence::OutOfPlace("no proof")),
+            Err(error) => return disprove(cx, from, error.into()),
         };
         let core = &proof.first.core;
-        let known = self.statements.proofs.contains_key(&core.leader.identity.serial);
+        let known = self.proofs.contains_key(&core.leader.identity.serial);
         // §10.7: known long since: no curve arithmetic for it.
-        if known || self.statements.list.names(&core.leader) {
-            return;
+        if known || self.list.names(&core.leader) {
+            return None;
         }
         let group = core.group.clone();
         // §10.7: a proof that does not hold blames its sender.
         match proof.verify(deployment, &group) {
-            Err(error) => self.disprove(from, error.into()),
+            Err(error) => disprove(cx, from, error.into()),
             Ok(leader) => {
                 let (name, handle) = (leader.identity.name.clone(), leader.handle());
                 let drone = Revoked::from(&leader.identity);
-                self.out.event(QuorumEvent::Equivocation { name, handle });
-                if self.statements.proofs.len() < MAX_PROOFS && bytes.len() <= MAX_BODY_LEN {
-                    self.statements.proofs.insert(drone.serial, bytes.to_vec());
+                cx.event(QuorumEvent::Equivocation { name, handle });
+                if self.proofs.len() < MAX_PROOFS && bytes.len() <= MAX_BODY_LEN {
+                    self.proofs.insert(drone.serial, bytes.to_vec());
                 }
-                self.propose_revocation(now, &[drone]);
-                let message = QuorumMessage::Proof(QuorumProof { proof: bytes.to_vec() });
-                for kgc in self.config.membership.parameters().others(self.config.id) {
-                    self.send(kgc, &message);
-                }
+                Some(drone)
             }
         }
     }
 
-    fn disprove(&mut self, from: Option<KgcId>, offence: Offence) {
-        match from {
-            Some(from) => self.blame(from, offence),
-            None => self.refuse("this proves nothing"),
-        }
-    }
-
     /// The operator lets this be signed.
-    pub(super) fn approve(&mut self, digest: [u8; 32]) {
-        if self.statements.approvals.len() >= MAX_APPROVALS {
-            return self.out.event(QuorumEvent::TooMany);
+    pub(super) fn approve(&mut self, cx: &mut MemberContext<'_, S>, digest: [u8; 32]) {
+        if self.approvals.len() >= MAX_APPROVALS {
+            return cx.event(QuorumEvent::TooMany);
         }
-        if self.statements.approvals.insert(digest) {
-            self.persist_statements();
-        }
-    }
-
-    pub(super) fn withdraw(&mut self, digest: &[u8; 32]) {
-        self.statements.proposals.retain(|body| approval(body) != *digest);
-        if self.statements.approvals.remove(digest) {
-            self.persist_statements();
+        if self.approvals.insert(digest) {
+            self.persist(cx);
         }
     }
 
-    /// The operator wants this signed.
-    pub(super) fn have_it_signed(&mut self, now: Now, body: Vec<u8>) {
-        if self.keys.is_none() {
-            return self.refuse("there is no key to sign with");
+    pub(super) fn withdraw(&mut self, cx: &mut MemberContext<'_, S>, digest: &[u8; 32]) {
+        self.proposals.retain(|body| approval(body) != *digest);
+        if self.approvals.remove(digest) {
+            self.persist(cx);
         }
-        let known = self.statements.proposals.contains(&body);
-        if body.len() > MAX_BODY_LEN || (!known && self.statements.proposals.len() >= MAX_PROPOSALS) {
-            return self.out.event(QuorumEvent::TooMany);
+    }
+
+    /// The operator wants this signed. Returns true if it is to be.
+    #[must_use]
+    pub(super) fn propose(&mut self, cx: &mut MemberContext<'_, S>, body: Vec<u8>) -> bool {
+        if cx.keys.is_none() {
+            cx.refuse("there is no key to sign with");
+            return false;
+        }
+        let known = self.proposals.contains(&body);
+        if body.len() > MAX_BODY_LEN || (!known && self.proposals.len() >= MAX_PROPOSALS) {
+            cx.event(QuorumEvent::TooMany);
+            return false;
         }
         // A statement that needs no operator's approval needs no record of it either.
-        if !self.is_about_ibe(self.config.id, &body) {
-            self.approve(approval(&body));
+        if !SigningPolicy::new(cx, self).is_about_ibe(cx.config.id, &body) {
+            self.approve(cx, approval(&body));
         }
         if !known {
-            self.statements.proposals.push(body);
+            self.proposals.push(body);
         }
-        self.signing.retry.hurry(now.monotonic);
+        true
     }
 
-    pub(super) fn persist_statements(&mut self) {
-        self.out.persist(QuorumRecord::Statements(self.statements.encode()));
+    pub(super) fn persist(&self, cx: &mut MemberContext<'_, S>) {
+        cx.persist(QuorumRecord::Statements(self.encode()));
     }
+}
+
+/// Blames the member that sent what proves nothing, or refuses it to the operator.
+fn disprove<S: QuorumSuite>(
+    cx: &mut MemberContext<'_, S>,
+    from: Option<KgcId>,
+    offence: Offence,
+) -> Option<Revoked> {
+    match from {
+        Some(from) => cx.blame(from, offence),
+        None => cx.refuse("this proves nothing"),
+    }
+    None
 }

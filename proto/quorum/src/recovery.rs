@@ -20,26 +20,34 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::KgcId;
+use quiver_ainq::{Element, KgcId};
 use quiver_message::quorum::{
     Both, Helper, QuorumMessage, RepairAnswer, RepairOffer, RepairRequest, RepairStart,
 };
 use quiver_quorum::repair::Recovering;
 use quiver_quorum::{Error, PublicShares, QuorumSuite};
-use rand_core::CryptoRngCore;
 
-pub(super) use self::helper::Helping;
-use super::keys::{Ibe, QuorumKeyShare, QuorumKeys};
-use super::retry_timer::RetryTimer;
-use super::{QuorumEvent, QuorumNode};
-use quiver_machine::Now;
+pub(super) use self::helper::RecoveryHelper;
+use crate::QuorumEvent;
+use crate::context::MemberContext;
+use crate::keys::{Ibe, QuorumKeyShare, QuorumKeys};
+use crate::retry_timer::RetryTimer;
 
 /// Number of times that helpers are asked again before the member starts over with others.
 const ROUNDS: u32 = 5;
 
+/// Recovery of this member's shares from the others.
+#[derive(Debug)]
+pub(super) struct ShareRecovery<S: QuorumSuite> {
+    /// P_pub as the operator knows it: a member that lost everything takes no shares of another key.
+    pub(super) master: Option<Element<S>>,
+    /// The attempt under way, while the shares are being asked for.
+    attempt: Option<RecoveryAttempt<S>>,
+}
+
 /// State of a member that asks for its shares.
 #[derive(Debug)]
-pub(super) struct Recovery<S: QuorumSuite> {
+struct RecoveryAttempt<S: QuorumSuite> {
     /// Nonce of this attempt.
     nonce: [u8; 32],
     offers: BTreeMap<KgcId, RepairOffer>,
@@ -60,14 +68,20 @@ struct Chosen<S: QuorumSuite> {
     answers: BTreeMap<KgcId, RepairAnswer>,
 }
 
-impl<S: QuorumSuite> QuorumNode<S> {
+impl<S: QuorumSuite> ShareRecovery<S> {
+    pub(super) const fn new() -> Self {
+        Self { master: None, attempt: None }
+    }
+
+    /// Returns true while the shares are being asked for.
+    pub(super) const fn is_under_way(&self) -> bool {
+        self.attempt.is_some()
+    }
+
     /// Starts a recovery: the operator reports that the shares are lost, or out of date.
-    pub(super) fn recover(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        if self.ceremonies.part.is_some() {
-            return self.refuse("a ceremony is under way");
-        }
+    pub(super) fn start(&mut self, cx: &mut MemberContext<'_, S>) {
         let retry = RetryTimer::new(Duration::from_secs(2), Duration::from_secs(20));
-        let mut recovery = Recovery {
+        let mut attempt = RecoveryAttempt {
             nonce: [0; 32],
             offers: BTreeMap::new(),
             chosen: None,
@@ -75,76 +89,70 @@ impl<S: QuorumSuite> QuorumNode<S> {
             rounds: 0,
             retry,
         };
-        recovery.start_over(now, rng);
-        self.recovery = Some(recovery);
-        self.ask_for_help();
+        attempt.start_over(cx);
+        self.attempt = Some(attempt);
+        self.ask_for_help(cx);
     }
 
-    fn ask_for_help(&mut self) {
-        for kgc in self.config.membership.parameters().others(self.config.id) {
-            self.send_recovery(kgc);
+    fn ask_for_help(&self, cx: &mut MemberContext<'_, S>) {
+        for kgc in cx.others() {
+            self.send(cx, kgc);
         }
     }
 
     /// Sends a member the message that the recovery needs.
-    pub(super) fn send_recovery(&mut self, to: KgcId) {
-        let Some(recovery) = &self.recovery else { return };
-        let message = match &recovery.chosen {
+    pub(super) fn send(&self, cx: &mut MemberContext<'_, S>, to: KgcId) {
+        let Some(attempt) = &self.attempt else { return };
+        let message = match &attempt.chosen {
             // §5.3: `RepairRequest` to all, then `RepairStart` to the chosen helpers.
-            None => QuorumMessage::RepairRequest(RepairRequest { nonce: recovery.nonce }),
+            None => QuorumMessage::RepairRequest(RepairRequest { nonce: attempt.nonce }),
             Some(chosen) if chosen.waits_for(to) => QuorumMessage::RepairStart(chosen.start.clone()),
             Some(_) => return,
         };
-        self.send(to, &message);
+        cx.send(to, &message);
     }
 
-    pub(super) fn tick_recovery(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let Some(recovery) = &mut self.recovery else { return };
-        if !recovery.retry.has_come(now.monotonic, rng) {
+    /// Asks the members again whose offers or answers are awaited.
+    pub(super) fn tick(&mut self, cx: &mut MemberContext<'_, S>) {
+        let Some(attempt) = &mut self.attempt else { return };
+        if !attempt.retry.has_come(cx.now.monotonic, cx.rng) {
             return;
         }
-        if recovery.chosen.is_none() {
-            self.choose_helpers(now, rng);
-            return self.ask_for_help();
+        if attempt.chosen.is_none() {
+            self.choose_helpers(cx);
+            return self.ask_for_help(cx);
         }
         // §5.3: helpers that stay silent are given up after some rounds, and the member starts over.
-        recovery.rounds = recovery.rounds.saturating_add(1);
-        if recovery.rounds > ROUNDS {
-            recovery.start_over(now, rng);
+        attempt.rounds = attempt.rounds.saturating_add(1);
+        if attempt.rounds > ROUNDS {
+            attempt.start_over(cx);
         }
-        self.ask_for_help();
+        self.ask_for_help(cx);
     }
 
-    pub(super) fn recovery_deadline(&self) -> Option<Duration> {
-        self.recovery.as_ref().and_then(|recovery| recovery.retry.deadline())
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.attempt.as_ref().and_then(|attempt| attempt.retry.deadline())
     }
 
     /// Handles an offer to help.
-    pub(super) fn handle_repair_offer(
-        &mut self,
-        now: Now,
-        from: KgcId,
-        offer: RepairOffer,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        let others = self.config.membership.parameters().others(self.config.id).count();
-        let Some(recovery) = &mut self.recovery else { return };
-        let asked = recovery.nonce == offer.nonce && !recovery.culprits.contains(&from);
-        if !asked || recovery.chosen.is_some() {
+    pub(super) fn handle_offer(&mut self, cx: &mut MemberContext<'_, S>, from: KgcId, offer: RepairOffer) {
+        let Some(attempt) = &mut self.attempt else { return };
+        let asked = attempt.nonce == offer.nonce && !attempt.culprits.contains(&from);
+        if !asked || attempt.chosen.is_some() {
             return;
         }
-        recovery.offers.insert(from, offer);
+        attempt.offers.insert(from, offer);
         // §5.3: others are waited for: if it were always the first to answer, they could always spoil it.
-        if recovery.offers.len() + recovery.culprits.len() >= others {
-            self.choose_helpers(now, rng);
+        if attempt.offers.len() + attempt.culprits.len() >= cx.others().count() {
+            self.choose_helpers(cx);
         }
     }
 
     /// Chooses any t of the members that offer the newest public shares that t offer.
-    fn choose_helpers(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let enough = self.enough();
-        let Some(recovery) = &mut self.recovery else { return };
-        let offers = &recovery.offers;
+    fn choose_helpers(&mut self, cx: &mut MemberContext<'_, S>) {
+        let enough = cx.enough();
+        let Some(attempt) = &self.attempt else { return };
+        let offers = &attempt.offers;
         let alike =
             |a: &RepairOffer, b: &RepairOffer| a.version == b.version && a.public_shares == b.public_shares;
         let like = |offer: &RepairOffer| offers.values().filter(|other| alike(offer, other)).count();
@@ -158,39 +166,43 @@ impl<S: QuorumSuite> QuorumNode<S> {
             .collect();
         // §5.3: any t of them, at random.
         while helpers.len() > enough {
-            let drawn = usize::try_from(rng.next_u32()).unwrap_or_default();
+            let drawn = usize::try_from(cx.rng.next_u32()).unwrap_or_default();
             drawn.checked_rem(helpers.len()).map(|place| helpers.remove(place));
         }
-        self.choose(now, helpers, &offer, rng);
+        self.choose(cx, helpers, &offer);
     }
 
-    fn choose(&mut self, now: Now, helpers: Vec<Helper>, offer: &RepairOffer, rng: &mut dyn CryptoRngCore) {
-        let Some((ainq, ibe)) = self.check_offer(offer) else {
+    fn choose(&mut self, cx: &mut MemberContext<'_, S>, helpers: Vec<Helper>, offer: &RepairOffer) {
+        let Some((ainq, ibe)) = self.check_offer(cx, offer) else {
             // More than t − 1 members agree on what cannot be: nothing more to be done without people.
-            self.recovery = None;
-            return self.refuse("members offer shares that are not this quorum's");
+            self.attempt = None;
+            return cx.refuse("members offer shares that are not this quorum's");
         };
         let (nonce, version) = (offer.nonce, offer.version);
-        let session = self.config.membership.repair(self.config.id, &nonce, version, &helpers);
-        let Some(recovery) = &mut self.recovery else { return };
+        let session = cx.config.membership.repair(cx.config.id, &nonce, version, &helpers);
+        let Some(attempt) = &mut self.attempt else { return };
         let start = RepairStart { session, nonce, version, helpers };
-        recovery.chosen = Some(Chosen { start, ainq, ibe, answers: BTreeMap::new() });
-        recovery.rounds = 0;
-        recovery.retry.restart(now.monotonic, rng);
-        self.ask_for_help();
+        attempt.chosen = Some(Chosen { start, ainq, ibe, answers: BTreeMap::new() });
+        attempt.rounds = 0;
+        attempt.retry.restart(cx.now.monotonic, cx.rng);
+        self.ask_for_help(cx);
     }
 
     /// The public shares that are offered, if they can be this quorum's, and are newer than what this member
     /// has.
-    fn check_offer(&self, offer: &RepairOffer) -> Option<(PublicShares<S>, PublicShares<Ibe>)> {
+    fn check_offer(
+        &self,
+        cx: &MemberContext<'_, S>,
+        offer: &RepairOffer,
+    ) -> Option<(PublicShares<S>, PublicShares<Ibe>)> {
         let ainq = PublicShares::<S>::decode(&offer.public_shares.ainq).ok()?;
         let ibe = PublicShares::<Ibe>::decode(&offer.public_shares.ibe).ok()?;
-        let ours = self.config.membership.parameters();
+        let ours = cx.config.membership.parameters();
         let fits = ainq.parameters() == ours && ibe.parameters() == ours;
         // §5.3: of this quorum's key, where it is known, and newer than what this member holds.
         let pinned = self.master.as_ref().is_none_or(|master| ainq.master() == master);
         let versions = ainq.version() == offer.version && ibe.version() == offer.version;
-        let newer = self.keys.as_ref().is_none_or(|keys| {
+        let newer = cx.keys.is_none_or(|keys| {
             ainq.master() == keys.ainq().public().master()
                 && ibe.master() == keys.ibe().public().master()
                 && ainq.version() > keys.version()
@@ -198,55 +210,48 @@ impl<S: QuorumSuite> QuorumNode<S> {
         (fits && pinned && versions && newer).then_some((ainq, ibe))
     }
 
-    /// A helper has done its part.
-    pub(super) fn handle_repair_answer(
+    /// Handles a helper's part. Returns the shares once all parts are there, which ends the recovery.
+    pub(super) fn handle_answer(
         &mut self,
-        now: Now,
+        cx: &mut MemberContext<'_, S>,
         from: KgcId,
         answer: RepairAnswer,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        let id = self.config.id;
-        let Some(recovery) = &mut self.recovery else { return };
-        let Some(chosen) = &mut recovery.chosen else { return };
+    ) -> Option<QuorumKeys<S>> {
+        let attempt = self.attempt.as_mut()?;
+        let chosen = attempt.chosen.as_mut()?;
         if answer.session != chosen.start.session || !chosen.waits_for(from) {
-            return;
+            return None;
         }
         chosen.answers.insert(from, answer);
         if chosen.answers.len() < chosen.start.helpers.len() {
-            return;
+            return None;
         }
-        match chosen.finish(id) {
+        match chosen.finish(cx.config.id) {
             Ok(keys) => {
-                self.recovery = None;
-                // §5.2: shares that were made in a ceremony which left this member behind are superseded.
-                self.ceremonies.candidate = None;
-                self.persist_ceremonies();
-                let version = keys.version();
-                self.hold_keys(keys);
-                self.out.event(QuorumEvent::Recovered { version });
-                self.changed(now);
+                self.attempt = None;
+                Some(keys)
             }
             Err(error) => {
                 let helpers = chosen.start.helpers.iter().map(|helper| helper.kgc).collect();
                 let culprits = error.culprits().to_vec();
                 // §5.3: members that were proved to lie are not asked again.
-                recovery.culprits.extend(&culprits);
-                recovery.start_over(now, rng);
-                self.out.event(QuorumEvent::RecoveryFailed { helpers, culprits });
-                self.ask_for_help();
+                attempt.culprits.extend(&culprits);
+                attempt.start_over(cx);
+                cx.event(QuorumEvent::RecoveryFailed { helpers, culprits });
+                self.ask_for_help(cx);
+                None
             }
         }
     }
 }
 
-impl<S: QuorumSuite> Recovery<S> {
-    fn start_over(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        rng.fill_bytes(&mut self.nonce);
+impl<S: QuorumSuite> RecoveryAttempt<S> {
+    fn start_over(&mut self, cx: &mut MemberContext<'_, S>) {
+        cx.rng.fill_bytes(&mut self.nonce);
         self.offers.clear();
         self.chosen = None;
         self.rounds = 0;
-        self.retry.restart(now.monotonic, rng);
+        self.retry.restart(cx.now.monotonic, cx.rng);
     }
 }
 

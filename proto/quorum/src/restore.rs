@@ -1,19 +1,19 @@
 //! Restores a member from its records, and reports its status to its operator.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use quiver_ainq::{KgcId, QuorumStatement};
-use quiver_machine::{Outbox, RestoreError};
-use quiver_message::quorum::QuorumStatus;
+use quiver_machine::RestoreError;
 use quiver_quorum::QuorumSuite;
 
-use super::ceremony::Ceremonies;
-use super::interface::{CeremonyStage, CeremonyView, MemberView, QuorumView};
-use super::recovery::Helping;
-use super::rounds::CeremonyRound;
-use super::signing::SigningState;
-use super::statements::Statements;
+use super::ceremony::KeyCeremonies;
+use super::context::MemberBase;
+use super::interface::{MemberView, QuorumView};
+use super::recovery::{RecoveryHelper, ShareRecovery};
+use super::signing::SigningRounds;
+use super::statements::StatementBook;
+use super::status::StatusExchange;
 use super::{QuorumConfig, QuorumKeys, QuorumNode, QuorumRecord};
 
 impl<S: QuorumSuite> QuorumNode<S> {
@@ -27,21 +27,17 @@ impl<S: QuorumSuite> QuorumNode<S> {
         records: impl IntoIterator<Item = QuorumRecord>,
     ) -> Result<Self, RestoreError> {
         let mut node = Self {
-            config,
-            links: BTreeMap::new(),
+            base: MemberBase::new(config),
             foreign: BTreeSet::new(),
-            keys: None,
-            deployment: None,
-            master: None,
-            ceremonies: Ceremonies::new(),
-            recovery: None,
-            helping: Helping::new(),
-            statements: Statements::new(),
-            signing: SigningState::new(),
+            ceremonies: KeyCeremonies::new(),
+            recovery: ShareRecovery::new(),
+            helper: RecoveryHelper::new(),
+            statements: StatementBook::new(),
+            statuses: StatusExchange::new(),
+            signing: SigningRounds::new(),
             started: false,
-            out: Outbox::new(),
         };
-        if node.config.membership.parameters().check(node.config.id).is_err() {
+        if node.base.config.membership.parameters().check(node.base.config.id).is_err() {
             return Err(RestoreError::Foreign);
         }
         let mut records: Vec<QuorumRecord> = records.into_iter().collect();
@@ -56,24 +52,23 @@ impl<S: QuorumSuite> QuorumNode<S> {
         match record {
             QuorumRecord::Keys(snapshot) => {
                 let keys = QuorumKeys::<S>::decode(snapshot.as_bytes()).map_err(|_| RestoreError::Damaged)?;
-                let ours = keys.parameters() == self.config.membership.parameters();
+                let ours = keys.parameters() == self.base.config.membership.parameters();
                 // §5.1: shares of another membership are none of ours.
-                if !ours || keys.kgc() != self.config.id {
+                if !ours || keys.kgc() != self.base.config.id {
                     return Err(RestoreError::Foreign);
                 }
-                self.deployment = Some(self.deployment_of(&keys));
-                self.keys = Some(keys);
+                self.base.put_in_force(keys);
             }
             QuorumRecord::Ceremony(snapshot) => {
-                self.ceremonies = Ceremonies::decode(snapshot.as_bytes())?;
+                self.ceremonies = KeyCeremonies::decode(snapshot.as_bytes())?;
             }
             QuorumRecord::Statements(bytes) => self.statements.restore(bytes)?,
             QuorumRecord::RevocationList { list, .. } => {
-                let deployment = self.deployment.as_ref().ok_or(RestoreError::Foreign)?;
+                let deployment = self.base.deployment.as_ref().ok_or(RestoreError::Foreign)?;
                 self.statements.offer(deployment, list)?;
             }
             QuorumRecord::QuorumStatement(bytes) => {
-                let (Some(deployment), Some(keys)) = (&self.deployment, &self.keys) else {
+                let (Some(deployment), Some(keys)) = (&self.base.deployment, &self.base.keys) else {
                     return Err(RestoreError::Foreign);
                 };
                 let verified = QuorumStatement::<S>::decode(bytes)?.verify(deployment)?;
@@ -88,50 +83,23 @@ impl<S: QuorumSuite> QuorumNode<S> {
 
     /// A crash may have come between two records.
     fn reconcile(&mut self) {
-        let in_force = self.keys.as_ref().map(|keys| keys.digest());
-        let ceremonies = &mut self.ceremonies;
-        // §5.2: stored as being in force, and not yet as settled: the others have all confirmed.
-        let over = |candidate: &mut super::ceremony::CandidateShares<S>| Some(candidate.digest) == in_force;
-        if let Some(candidate) = ceremonies.candidate.take_if(over) {
-            drop(ceremonies.settle(candidate));
-        }
+        let in_force = self.base.keys.as_ref().map(|keys| keys.digest());
+        self.ceremonies.reconcile(in_force);
         let statements = &mut self.statements;
         statements.pending.forget(statements.list.list());
-        if self.ceremonies.part.is_some() || self.ceremonies.candidate.is_some() {
-            // §5.2: members whose messages are awaited are asked at once.
-            self.ceremonies.retry.hurry(core::time::Duration::ZERO);
-        }
     }
 
     /// Status of this member.
     #[must_use]
     pub fn view(&self) -> QuorumView {
-        let ceremonies = &self.ceremonies;
-        let part =
-            ceremonies.part.as_ref().or(ceremonies.candidate.as_ref().map(|candidate| &candidate.part));
-        let stage = match (&ceremonies.part, &ceremonies.session) {
-            (None, _) => CeremonyStage::Confirming,
-            (Some(_), None) => CeremonyStage::Gathering,
-            (Some(_), Some(session)) => match session.round {
-                CeremonyRound::Dealing(..) => CeremonyStage::Committing,
-                CeremonyRound::Echoing(..) => CeremonyStage::Echoing,
-                CeremonyRound::Sharing(..) => CeremonyStage::Sharing,
-            },
-        };
-        let waits_for = self.awaited();
+        let others = self.base.config.membership.parameters().others(self.base.config.id);
         QuorumView {
-            version: self.keys.as_ref().map(|keys| keys.version()),
+            version: self.base.keys.as_ref().map(|keys| keys.version()),
             list: self.statements.list.number(),
             statement: self.statements.quorum.is_some(),
-            ceremony: part.map(|part| CeremonyView { kind: part.kind, stage, waits_for }),
-            recovering: self.recovery.is_some(),
-            members: self
-                .config
-                .membership
-                .parameters()
-                .others(self.config.id)
-                .map(|id| self.see(id))
-                .collect(),
+            ceremony: self.ceremonies.view(&self.base.config),
+            recovering: self.recovery.is_under_way(),
+            members: others.map(|id| self.see(id)).collect(),
             proposed: self.statements.pending.drones.len(),
         }
     }
@@ -142,19 +110,17 @@ impl<S: QuorumSuite> QuorumNode<S> {
     pub fn revocation(&self, serial: &[u8; 16]) -> (usize, bool) {
         let statements = &self.statements;
         let own = usize::from(statements.pending.drones.contains_key(serial));
-        let wants = |status: &&QuorumStatus| status.proposed.iter().any(|drone| drone.serial == *serial);
-        let others = statements.received.values().filter(wants).count();
-        (own + others, statements.list.list().names_serial(serial))
+        (own + self.statuses.wanting(serial), statements.list.list().names_serial(serial))
     }
 
     fn see(&self, id: KgcId) -> MemberView {
-        let status = self.statements.received.get(&id);
+        let status = self.statuses.of(id);
         let keys = status.and_then(|status| status.keys);
         MemberView {
             id,
-            connected: self.links.contains_key(&id),
+            connected: self.base.links.contains_key(&id),
             version: status.filter(|_| keys.is_some()).map(|status| status.version),
-            agrees: keys.is_some() && keys == self.keys.as_ref().map(|keys| keys.digest()),
+            agrees: keys.is_some() && keys == self.base.keys.as_ref().map(|keys| keys.digest()),
             foreign: self.foreign.contains(&id),
         }
     }

@@ -18,8 +18,11 @@ use quiver_machine::CLOCK_TOLERANCE;
 use quiver_message::quorum::SignRefusalReason;
 use quiver_quorum::QuorumSuite;
 
+use super::context::MemberContext;
 use super::interface::{approval, proposed, renewal_time};
-use super::{QuorumNode, ibe_name};
+use super::keys::QuorumKeys;
+use super::statements::StatementBook;
+use super::{QuorumConfig, ibe_name};
 
 /// Greatest distance of a list's number from the newest list's: numbers of failed lists are not used again.
 pub(super) const MAX_AHEAD: u64 = 1024;
@@ -31,7 +34,19 @@ const fn refused(reason: SignRefusalReason) -> SigningRefusal {
     (reason, 0)
 }
 
-impl<S: QuorumSuite> QuorumNode<S> {
+/// Rules of a member, over its own state.
+pub(super) struct SigningPolicy<'a, S: QuorumSuite> {
+    config: &'a QuorumConfig,
+    /// The shares in force.
+    keys: Option<&'a QuorumKeys<S>>,
+    statements: &'a StatementBook<S>,
+}
+
+impl<'a, S: QuorumSuite> SigningPolicy<'a, S> {
+    pub(super) const fn new<'b: 'a>(cx: &MemberContext<'b, S>, statements: &'a StatementBook<S>) -> Self {
+        Self { config: cx.config, keys: cx.keys, statements }
+    }
+
     /// Decides if this member signs a proposal of `by`.
     pub(super) fn authorize(
         &self,
@@ -41,7 +56,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
         purpose: Purpose,
         body: &[u8],
     ) -> Result<(), SigningRefusal> {
-        let keys = self.keys.as_ref().ok_or(refused(SignRefusalReason::Version))?;
+        let keys = self.keys.ok_or(refused(SignRefusalReason::Version))?;
         // §5.4: shares of one version make a signature.
         if keys.version() != version {
             return Err(refused(SignRefusalReason::Version));
@@ -114,7 +129,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// Returns true if the newest list must be signed anew.
-    pub(super) fn renewal_is_due(&self, now: UnixTime) -> bool {
+    fn renewal_is_due(&self, now: UnixTime) -> bool {
         let list = self.statements.list.list();
         list.number > 0 && now >= renewal_time(list.next_update, self.config.revocation_validity)
     }
@@ -123,7 +138,7 @@ impl<S: QuorumSuite> QuorumNode<S> {
     /// other.
     pub(super) fn is_about_ibe(&self, by: KgcId, body: &[u8]) -> bool {
         let (Ok(statement), Some(keys), Some(form)) =
-            (AuthorityStatement::<S>::decode(body), &self.keys, &self.config.ibe_statements)
+            (AuthorityStatement::<S>::decode(body), self.keys, &self.config.ibe_statements)
         else {
             return false;
         };
@@ -135,14 +150,18 @@ impl<S: QuorumSuite> QuorumNode<S> {
             && statement.parameters == (form.parameters)(keys.ibe().public())
     }
 
-    /// The list that this member would have signed, if there is any reason for one.
-    pub(super) fn next_list(&self, now: UnixTime) -> Option<RevocationStatement> {
-        let enough = usize::from(self.config.membership.parameters().threshold());
-        let proposed = self.statements.proposed_by(enough);
-        let list = self.list_with(now, &proposed);
+    /// The list that this member would have signed, if there is any reason for one: with those whom enough
+    /// members propose to revoke, and a number above `highest`.
+    pub(super) fn next_list(
+        &self,
+        now: UnixTime,
+        proposed: &[Revoked],
+        highest: u64,
+    ) -> Option<RevocationStatement> {
+        let list = self.list_with(now, proposed, highest);
         // §12.3: one that names too many must not keep those from being renewed that it names already.
         if too_long::<S>(&list) && self.renewal_is_due(now) {
-            return Some(self.list_with(now, &[]));
+            return Some(self.list_with(now, &[], highest));
         }
         let known = self.statements.list.list();
         let new = list.revoked.iter().any(|drone| known.find(&drone.serial) != Some(drone));
@@ -150,11 +169,11 @@ impl<S: QuorumSuite> QuorumNode<S> {
     }
 
     /// A list of all entries ever signed here, and of these, without those whose identity has ended.
-    fn list_with(&self, now: UnixTime, proposed: &[Revoked]) -> RevocationStatement {
+    fn list_with(&self, now: UnixTime, proposed: &[Revoked], highest: u64) -> RevocationStatement {
         let (known, bound) = (self.statements.list.list(), self.statements.bound.as_ref());
         let bound_drones = bound.map(|bound| bound.revoked.as_slice()).unwrap_or_default();
         let revoked = known.revoked.iter().chain(bound_drones).chain(proposed);
-        let signed = known.number.max(bound.map_or(0, |bound| bound.number)).max(self.signing.highest);
+        let signed = known.number.max(bound.map_or(0, |bound| bound.number)).max(highest);
         let mut list = RevocationStatement {
             // §12.5: at least the time: members whose state went back do not count from there.
             number: signed.saturating_add(1).max(now),
@@ -176,6 +195,6 @@ fn carries_on(list: &RevocationStatement, other: &RevocationStatement) -> bool {
 }
 
 /// Returns true if a list would be too long once it is signed.
-pub(super) fn too_long<S: QuorumSuite>(list: &RevocationStatement) -> bool {
+fn too_long<S: QuorumSuite>(list: &RevocationStatement) -> bool {
     list.encode().len() + StatementSignature::<S>::LEN > MAX_REVOCATION_LIST_LEN
 }

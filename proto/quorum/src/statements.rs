@@ -1,15 +1,14 @@
-//! State of statements at a member: the newest list, the quorum's own statement, proposals and approvals.
+//! Keeps a member's statements: the newest list, the quorum's own statement, proposals and approvals.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use quiver_ainq::{Deployment, KgcId, RevocationStatement, Revoked, Suite, UnixTime};
+use quiver_ainq::{Deployment, RevocationStatement, Revoked, Suite, UnixTime};
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
 use quiver_machine::{RestoreError, Revocations};
-use quiver_message::quorum::{MAX_BODY_LEN, MAX_PROPOSED, QuorumStatus};
+use quiver_message::quorum::{MAX_BODY_LEN, MAX_PROPOSED};
 
-use super::retry_timer::RetryTimer;
+use super::interface::approval;
 
 const KIND: &[u8] = b"quiver/1 quorum statements";
 /// Statements that an operator may have approved at one time.
@@ -25,9 +24,9 @@ pub(super) struct PendingProposals {
     pub(super) drones: BTreeMap<[u8; 16], Revoked>,
 }
 
-/// All that a member has of statements.
+/// Statements of a quorum, as one member holds them, and what its operator wants of the next ones.
 #[derive(Debug)]
-pub(super) struct Statements<S: Suite> {
+pub(super) struct StatementBook<S: Suite> {
     /// Drones that this member's operator, or proof, wants revoked and the list does not name yet.
     pub(super) pending: PendingProposals,
     /// Digests of statements to sign.
@@ -43,10 +42,6 @@ pub(super) struct Statements<S: Suite> {
     pub(super) proposals: Vec<Vec<u8>>,
     /// Proofs against leaders of these serials, encoded.
     pub(super) proofs: BTreeMap<[u8; 16], Vec<u8>>,
-    /// Last status of each other member.
-    pub(super) received: BTreeMap<KgcId, QuorumStatus>,
-    /// Timer for sending and asking for it again.
-    pub(super) retry: RetryTimer,
 }
 
 impl PendingProposals {
@@ -84,7 +79,7 @@ impl PendingProposals {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMany;
 
-impl<S: Suite> Statements<S> {
+impl<S: Suite> StatementBook<S> {
     pub(super) fn new() -> Self {
         Self {
             pending: PendingProposals::default(),
@@ -94,8 +89,6 @@ impl<S: Suite> Statements<S> {
             quorum: None,
             proposals: Vec::new(),
             proofs: BTreeMap::new(),
-            received: BTreeMap::new(),
-            retry: RetryTimer::new(Duration::from_secs(20), Duration::from_secs(30)),
         }
     }
 
@@ -155,19 +148,11 @@ impl<S: Suite> Statements<S> {
         Ok(news.then(|| self.list.number()))
     }
 
-    /// Drones that this member and enough others propose to revoke, each as long and for as many readers as
-    /// any of them proposes.
-    pub(super) fn proposed_by(&self, enough: usize) -> Vec<Revoked> {
-        let proposed = |own: &Revoked| {
-            let proposal = |status: &'_ QuorumStatus| {
-                let place =
-                    status.proposed.binary_search_by_key(&own.serial, |proposal| proposal.serial).ok()?;
-                status.proposed.get(place).copied()
-            };
-            // §5.4: t operators must agree to revoke.
-            let others: Vec<Revoked> = self.received.values().filter_map(proposal).collect();
-            (others.len() + 1 >= enough).then(|| others.iter().fold(*own, Revoked::and))
-        };
-        self.pending.drones.values().filter_map(proposed).collect()
+    /// Drops statements that go with the shares in force before: others take their place.
+    pub(super) fn shares_replaced(&mut self) {
+        // §5.4: of other shares, as are statements that need no operator's approval.
+        self.quorum = None;
+        let approvals = &self.approvals;
+        self.proposals.retain(|body| approvals.contains(&approval(body)));
     }
 }

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn key_that_ran_out_although_its_leader_is_there_is_evidence() {
         let fixture = LeaderFixture::new(StrategyKind::Flat, 0..3);
-        let core = &fixture.leader.term.as_ref().map(|term| &term.current.header).unwrap().core;
+        let core = &fixture.leader.term.as_ref().map(|term| term.header()).unwrap().core;
         assert!(RanOut::of(core, core.valid_until + CLOCK_TOLERANCE).is_none());
         let found = RanOut::of(core, core.valid_until + CLOCK_TOLERANCE + 1).unwrap();
         assert_eq!((found.leader.as_str(), found.valid_until), ("leader", core.valid_until));

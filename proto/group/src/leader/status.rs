@@ -96,12 +96,12 @@ impl<S: Suite> Leader<S> {
     /// The state of the leader.
     pub fn status(&self) -> LeaderStatus {
         let (store, term) = (&self.base.store, self.term.as_ref());
-        let core = term.map(|term| &term.current.header.core);
+        let core = term.map(|term| &term.header().core);
         LeaderStatus {
             name: self.keypair().map(|keypair| keypair.public().identity.name.clone()),
             group: self.base.config.group.clone(),
             epoch: term.map(Term::epoch),
-            digest: term.map(|term| *term.leadership.digest()),
+            digest: term.map(|term| *term.digest()),
             issued_at: core.map(|core| core.issued_at),
             members: self.roster().len(),
             anonymous: self.roster().anonymous_members().count(),
@@ -192,13 +192,13 @@ impl<S: Suite> Leader<S> {
 
     /// Number of members with a key whose pair with this leader has a second factor.
     pub fn hybrid_pairs(&self) -> usize {
-        self.term.as_ref().filter(|term| term.leadership.kem().is_some()).map_or(0, Term::keyed)
+        self.term.as_ref().filter(|term| term.kem().is_some()).map_or(0, Term::keyed)
     }
 
     /// Number of members whose pair with this leader rests on the curve alone: all that have a key in a term
     /// without a second factor.
     pub fn classical_pairs(&self) -> usize {
-        self.term.as_ref().filter(|term| term.leadership.kem().is_none()).map_or(0, Term::keyed)
+        self.term.as_ref().filter(|term| term.kem().is_none()).map_or(0, Term::keyed)
     }
 
     /// The anonymous members.

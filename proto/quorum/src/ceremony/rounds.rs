@@ -3,46 +3,51 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use quiver_ainq::KgcId;
-use quiver_machine::Now;
 use quiver_message::quorum::{Echo, Rounds};
 use quiver_quorum::{Error, QuorumParameters, QuorumSuite};
-use rand_core::CryptoRngCore;
 
-use super::digests;
 use super::state::{CandidateShares, CeremonySession};
+use super::{KeyCeremonies, digests};
+use crate::context::MemberContext;
 use crate::rounds::{Advanced, CeremonyRound};
-use crate::{AbortCause, QuorumEvent, QuorumNode};
+use crate::{AbortCause, QuorumEvent};
 
-impl<S: QuorumSuite> QuorumNode<S> {
-    /// Handles a member's messages of the current session.
+impl<S: QuorumSuite> KeyCeremonies<S> {
+    /// Handles a member's messages of the current session. Returns the new shares if all members have
+    /// confirmed theirs.
     pub(super) fn handle_rounds(
         &mut self,
-        now: Now,
+        cx: &mut MemberContext<'_, S>,
         from: KgcId,
         rounds: Rounds,
         asks: bool,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        let Some(session) = &mut self.ceremonies.session else { return };
+    ) -> Option<CandidateShares<S>> {
+        let session = self.session.as_mut()?;
         // §5.2: what contradicts an earlier message ends the session and names its sender.
         if let Err(fault) = session.receive(from, rounds) {
-            return self.leave(now, AbortCause::Fault { culprit: from, fault });
+            self.leave(cx, AbortCause::Fault { culprit: from, fault });
+            return None;
         }
-        self.advance(now, rng);
+        let confirmed = self.advance(cx);
         // After advancing, so that the answer has what was just made.
         if asks {
-            self.send_ceremony(from, false);
+            self.send(cx, from, false);
         }
+        confirmed
     }
 
     /// Advances through the rounds as far as the received messages allow.
-    fn advance(&mut self, now: Now, rng: &mut dyn CryptoRngCore) {
-        let (own, parameters) = (self.config.id, self.config.membership.parameters());
-        while let Some(mut session) = self.ceremonies.session.take() {
+    fn advance(&mut self, cx: &mut MemberContext<'_, S>) -> Option<CandidateShares<S>> {
+        let own = cx.config.id;
+        let parameters = cx.config.membership.parameters();
+        while let Some(mut session) = self.session.take() {
             let taken = take_received(&mut session, own, parameters);
             if taken.is_err() || !session.round.missing().is_empty() {
-                self.ceremonies.session = Some(session);
-                return taken.err().map_or((), |cause| self.leave(now, cause));
+                self.session = Some(session);
+                if let Err(cause) = taken {
+                    self.leave(cx, cause);
+                }
+                return None;
             }
             // §5.2, echoing: one digest per member's commitments, to show whose differ.
             if session.digests.is_empty() {
@@ -55,48 +60,49 @@ impl<S: QuorumSuite> QuorumNode<S> {
                 (Ok(Advanced::Next(round)), _) => {
                     // §5.2: the state on which the round depends is durable before any of its messages
                     // leaves.
-                    self.ceremonies.session =
-                        Some(CeremonySession { id, attempts, round, digests, received });
-                    self.ceremonies.retry.restart(now.monotonic, rng);
-                    self.persist_ceremonies();
-                    self.send_to_all(false);
+                    self.session = Some(CeremonySession { id, attempts, round, digests, received });
+                    self.retry.restart(cx.now.monotonic, cx.rng);
+                    self.persist(cx);
+                    self.send_to_all(cx, false);
                 }
                 (Ok(Advanced::Finished(keys)), Some(hashes)) => {
-                    let Some(part) = self.ceremonies.part.take() else { return };
+                    let part = self.part.take()?;
                     // §5.2: the session has given its shares: its nonces are used for no other.
-                    self.is_over(&attempts);
+                    self.is_over(own, &attempts);
                     let (digest, echo) = (keys.digest(), Echo { hashes, digests });
                     let (confirmed, gone) = (BTreeSet::new(), BTreeSet::new());
                     let candidate =
                         CandidateShares { part, session: id, keys, digest, echo, shares, confirmed, gone };
-                    return self.made(now, candidate, &received, rng);
+                    return self.made(cx, candidate, &received);
                 }
                 _ => {
                     let cause = AbortCause::Internal("the rounds cannot go on");
-                    return self.leave_session(now, id, &attempts, cause);
+                    self.leave_session(cx, id, &attempts, cause);
+                    return None;
                 }
             }
         }
+        None
     }
 
-    /// Stores new shares: durable before any member is notified.
+    /// Stores new shares: durable before any member is notified. Returns them if all members have confirmed
+    /// theirs by then.
     fn made(
         &mut self,
-        now: Now,
+        cx: &mut MemberContext<'_, S>,
         candidate: CandidateShares<S>,
         received: &BTreeMap<KgcId, Rounds>,
-        rng: &mut dyn CryptoRngCore,
-    ) {
+    ) -> Option<CandidateShares<S>> {
         let (kind, version) = (candidate.part.kind, candidate.keys.version());
         // §5.2, confirming: new shares are durable before any member is notified.
-        self.ceremonies.candidate = Some(candidate);
-        self.ceremonies.retry.restart(now.monotonic, rng);
-        self.persist_ceremonies();
-        self.out.event(QuorumEvent::SharesMade { kind, version });
-        self.send_to_all(false);
-        for (from, rounds) in received {
-            self.handle_confirmation(now, *from, rounds.confirmation, false);
-        }
+        self.candidate = Some(candidate);
+        self.retry.restart(cx.now.monotonic, cx.rng);
+        self.persist(cx);
+        cx.event(QuorumEvent::SharesMade { kind, version });
+        self.send_to_all(cx, false);
+        received
+            .iter()
+            .find_map(|(from, rounds)| self.handle_confirmation(cx, *from, rounds.confirmation, false))
     }
 }
 

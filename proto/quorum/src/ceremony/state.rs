@@ -1,16 +1,14 @@
-//! State of ceremonies.
+//! State of one ceremony at a member, from its part in it to new shares.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use quiver_ainq::KgcId;
 use quiver_message::quorum::{Both, Ceremony, CeremonyKind, Echo, Rounds, SecretBytes};
 use quiver_quorum::QuorumSuite;
 
 use crate::keys::QuorumKeys;
-use crate::retry_timer::RetryTimer;
 use crate::rounds::CeremonyRound;
 
 /// A member's contribution to a ceremony, by which it is known in it.
@@ -60,59 +58,6 @@ pub(crate) struct Settled {
     pub(crate) part: CeremonyPart,
     pub(crate) session: [u8; 32],
     pub(crate) digest: [u8; 32],
-}
-
-/// All that a member has of ceremonies.
-#[derive(Debug)]
-pub(crate) struct Ceremonies<S: QuorumSuite> {
-    /// The highest attempt ever used.
-    pub(crate) last_attempt: u64,
-    /// The ceremony in which this member takes part, and has not made new shares in yet.
-    pub(crate) part: Option<CeremonyPart>,
-    /// Session of that, once all take part.
-    pub(crate) session: Option<CeremonySession<S>>,
-    pub(crate) candidate: Option<CandidateShares<S>>,
-    pub(crate) settled: Option<Settled>,
-    /// Contributions of the others.
-    pub(crate) others: BTreeMap<KgcId, CeremonyPart>,
-    /// Attempts that are over, and all before them: no session that was left comes again under its name.
-    pub(crate) over: BTreeMap<KgcId, u64>,
-    /// Timer for asking members whose messages are awaited.
-    pub(crate) retry: RetryTimer,
-    /// Time until which invitations to refresh are not accepted automatically.
-    pub(crate) rest: Duration,
-}
-
-impl<S: QuorumSuite> Ceremonies<S> {
-    pub(crate) fn new() -> Self {
-        Self {
-            last_attempt: 0,
-            part: None,
-            session: None,
-            candidate: None,
-            settled: None,
-            others: BTreeMap::new(),
-            over: BTreeMap::new(),
-            // §5.2: asks again after 1 s to 30 s.
-            retry: RetryTimer::new(Duration::from_secs(1), Duration::from_secs(30)),
-            rest: Duration::ZERO,
-        }
-    }
-
-    /// Returns true if there are new shares that all members may still come to confirm: nothing new is begun
-    /// meanwhile.
-    pub(crate) fn waits(&self) -> bool {
-        // §5.2: shares that all may still come to confirm are waited for.
-        self.candidate.as_ref().is_some_and(|candidate| candidate.gone.is_empty())
-    }
-
-    /// New shares are in force: nothing of how they were made is kept, but that they were.
-    pub(crate) fn settle(&mut self, candidate: CandidateShares<S>) -> Box<QuorumKeys<S>> {
-        let CandidateShares { part, session, keys, digest, .. } = candidate;
-        // §5.2: in force: the shares for the others and the old ones are erased.
-        self.settled = Some(Settled { part, session, digest });
-        keys
-    }
 }
 
 impl CeremonyPart {

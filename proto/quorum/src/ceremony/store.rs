@@ -11,7 +11,8 @@ use quiver_machine::{RestoreError, Snapshot};
 use quiver_message::quorum::{Both, CeremonyKind, Echo, MAX_MEMBERS, SecretBytes};
 use quiver_quorum::QuorumSuite;
 
-use super::state::{CandidateShares, Ceremonies, CeremonyPart, CeremonySession, Settled};
+use super::KeyCeremonies;
+use super::state::{CandidateShares, CeremonyPart, CeremonySession, Settled};
 use crate::keys::QuorumKeys;
 use crate::rounds::CeremonyRound;
 
@@ -21,7 +22,7 @@ const MAX_LEN: usize = 1 << 22;
 
 type Restored<T> = Result<T, RestoreError>;
 
-impl<S: QuorumSuite> Ceremonies<S> {
+impl<S: QuorumSuite> KeyCeremonies<S> {
     pub(crate) fn encode(&self) -> Snapshot {
         let rounds = self.session.as_ref().map(|session| session.round.encode());
         let keys = self.candidate.as_ref().map(|candidate| candidate.keys.encode());

@@ -5,23 +5,23 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use quiver_ainq::KgcId;
-use quiver_machine::{Now, Peer};
+use quiver_machine::Peer;
 use quiver_message::quorum::{
     Both, Helper, QuorumMessage, RepairAnswer, RepairDelta, RepairOffer, RepairRequest, RepairStart,
     SecretBytes,
 };
 use quiver_quorum::{Error, QuorumSuite, repair};
-use rand_core::CryptoRngCore;
 
+use crate::QuorumEvent;
+use crate::context::MemberContext;
 use crate::keys::Ibe;
-use crate::{QuorumEvent, QuorumNode};
 
 /// Time for which an operator's approval to help a member is valid.
 const APPROVAL_LIFETIME: Duration = Duration::from_secs(3600);
 
 /// State of this member as a helper.
 #[derive(Debug)]
-pub(crate) struct Helping<S: QuorumSuite> {
+pub(crate) struct RecoveryHelper<S: QuorumSuite> {
     approvals: BTreeMap<KgcId, Approval>,
     /// The last request of each member without an approval, so that it is reported once.
     unapproved: BTreeMap<KgcId, [u8; 32]>,
@@ -76,7 +76,7 @@ struct Repair<S: QuorumSuite> {
     done: bool,
 }
 
-impl<S: QuorumSuite> Helping<S> {
+impl<S: QuorumSuite> RecoveryHelper<S> {
     pub(crate) fn new() -> Self {
         let (approvals, unapproved) = Default::default();
         Self { approvals, unapproved, offers: BTreeMap::new(), repairs: BTreeMap::new() }
@@ -92,58 +92,55 @@ impl<S: QuorumSuite> Helping<S> {
     pub(crate) fn forget_approvals(&mut self) {
         self.approvals.clear();
     }
-}
 
-impl<S: QuorumSuite> QuorumNode<S> {
     /// Approves help: the operator reports that this member has lost its shares, and that the peer behind it
     /// now is the right one.
-    pub(crate) fn help(&mut self, now: Now, member: KgcId) {
-        let known = self.config.membership.parameters().check(member).is_ok();
-        if !known || member == self.config.id || self.keys.is_none() {
-            return self.refuse("there is no such member, or nothing to help it with");
+    pub(crate) fn approve(&mut self, cx: &mut MemberContext<'_, S>, member: KgcId) {
+        let known = cx.config.membership.parameters().check(member).is_ok();
+        if !known || member == cx.config.id || cx.keys.is_none() {
+            return cx.refuse("there is no such member, or nothing to help it with");
         }
         // §5.3: an operator's approval is good for an hour and one repair.
-        let until = now.monotonic.saturating_add(APPROVAL_LIFETIME);
-        self.helping.approvals.insert(member, Approval { until, used: Use::None });
-        self.helping.unapproved.remove(&member);
+        let until = cx.now.monotonic.saturating_add(APPROVAL_LIFETIME);
+        self.approvals.insert(member, Approval { until, used: Use::None });
+        self.unapproved.remove(&member);
     }
 
-    fn word(&mut self, now: Now, member: KgcId) -> Word {
-        self.helping.approvals.retain(|_, approval| now.monotonic < approval.until);
-        match self.helping.approvals.get(&member).map(|approval| approval.used) {
+    fn word(&mut self, cx: &MemberContext<'_, S>, member: KgcId) -> Word {
+        self.approvals.retain(|_, approval| cx.now.monotonic < approval.until);
+        match self.approvals.get(&member).map(|approval| approval.used) {
             None => Word::None,
             Some(Use::None) => Word::Given,
-            Some(Use::Begun(over)) if self.links.get(&member) == Some(&over) => Word::Given,
+            Some(Use::Begun(over)) if cx.links.get(&member) == Some(&over) => Word::Given,
             Some(Use::Begun(_) | Use::Over) => Word::Spent,
         }
     }
 
     /// A member holds the very shares that it was helped to: the approval was for these.
-    pub(crate) fn end_help(&mut self, member: KgcId) {
-        let helping = &mut self.helping;
-        if let Some(approval) = helping.approvals.get_mut(&member)
+    pub(crate) fn end(&mut self, member: KgcId) {
+        if let Some(approval) = self.approvals.get_mut(&member)
             && approval.used != Use::None
         {
             approval.used = Use::Over;
-            helping.offers.remove(&member);
-            helping.repairs.remove(&member);
+            self.offers.remove(&member);
+            self.repairs.remove(&member);
         }
     }
 
-    /// A member asks for help.
-    pub(crate) fn handle_repair_request(
+    /// A member asks for help. Nothing is offered while this one is in a ceremony.
+    pub(crate) fn handle_request(
         &mut self,
-        now: Now,
+        cx: &mut MemberContext<'_, S>,
         from: KgcId,
         request: &RepairRequest,
-        rng: &mut dyn CryptoRngCore,
+        in_ceremony: bool,
     ) {
         let nonce = request.nonce;
         // §5.3: without its operator's approval a member helps nobody, and reports once that help is wanted.
-        let word = self.word(now, from);
+        let word = self.word(cx, from);
         if word != Word::Given {
-            if self.helping.unapproved.insert(from, nonce) != Some(nonce) {
-                self.out.event(match word {
+            if self.unapproved.insert(from, nonce) != Some(nonce) {
+                cx.event(match word {
                     Word::Spent => QuorumEvent::HelpWantedAgain { by: from },
                     Word::Given | Word::None => QuorumEvent::HelpWanted { by: from },
                 });
@@ -151,31 +148,25 @@ impl<S: QuorumSuite> QuorumNode<S> {
             return;
         }
         // §5.3: shares that are about to be replaced must not be restored.
-        let Some(keys) = self.keys.as_ref().filter(|_| self.ceremonies.part.is_none()) else { return };
+        let Some(keys) = cx.keys.filter(|_| !in_ceremony) else { return };
         let (version, public_shares) = (keys.version(), keys.public());
-        let known = self.helping.offers.get(&from).filter(|offered| offered.nonce == nonce);
+        let known = self.offers.get(&from).filter(|offered| offered.nonce == nonce);
         // §5.3: the same nonce for a repeat; after a restart a new one, so that what it drew before
         // fits no session.
         let helper_nonce = known.map(|offered| offered.helper_nonce).unwrap_or_else(|| {
             let mut fresh = [0; 32];
-            rng.fill_bytes(&mut fresh);
+            cx.rng.fill_bytes(&mut fresh);
             fresh
         });
-        self.helping.offers.insert(from, Offered { nonce, helper_nonce });
+        self.offers.insert(from, Offered { nonce, helper_nonce });
         let offer = RepairOffer { nonce, helper_nonce, version, public_shares };
-        self.send(from, &QuorumMessage::RepairOffer(offer));
+        cx.send(from, &QuorumMessage::RepairOffer(offer));
     }
 
     /// A member has chosen its helpers.
-    pub(crate) fn handle_repair_start(
-        &mut self,
-        now: Now,
-        from: KgcId,
-        start: &RepairStart,
-        rng: &mut dyn CryptoRngCore,
-    ) {
-        let word = self.word(now, from);
-        let known = self.helping.repairs.get(&from).is_some_and(|repair| repair.session == start.session);
+    pub(crate) fn handle_start(&mut self, cx: &mut MemberContext<'_, S>, from: KgcId, start: &RepairStart) {
+        let word = self.word(cx, from);
+        let known = self.repairs.get(&from).is_some_and(|repair| repair.session == start.session);
         // §5.3: an answer that got lost is given again, also over another connection: who asks knows its
         // attempt.
         if word == Word::None {
@@ -183,85 +174,65 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         if !known {
             // §5.3: a session that contains this member's own offer of this attempt.
-            if word != Word::Given || !self.is_of_our_offer(from, start) {
+            if word != Word::Given || !self.is_of_our_offer(cx, from, start) {
                 return;
             }
-            match self.begin_repair(from, start, rng) {
-                Ok(repair) => drop(self.helping.repairs.insert(from, repair)),
-                Err(error) => return self.blame_for(from, &error),
+            match Repair::begin(cx, from, start) {
+                Ok(repair) => drop(self.repairs.insert(from, repair)),
+                Err(error) => return cx.blame_for(from, &error),
             }
         }
         // §5.3: δ_ij to every other helper, under commitments.
-        let id = self.config.id;
+        let id = cx.config.id;
         for helper in start.helpers.iter().filter(|helper| helper.kgc != id) {
-            self.send_delta(from, helper.kgc);
+            self.send_delta(cx, from, helper.kgc);
         }
-        self.send_answer(from);
+        self.send_answer(cx, from);
     }
 
     /// Returns true if the session has the right name, and includes this member's offer.
-    fn is_of_our_offer(&self, from: KgcId, start: &RepairStart) -> bool {
-        let Some(offered) = self.helping.offers.get(&from) else { return false };
-        let own = Helper { kgc: self.config.id, nonce: offered.helper_nonce };
-        let session = self.config.membership.repair(from, &start.nonce, start.version, &start.helpers);
+    fn is_of_our_offer(&self, cx: &MemberContext<'_, S>, from: KgcId, start: &RepairStart) -> bool {
+        let Some(offered) = self.offers.get(&from) else { return false };
+        let own = Helper { kgc: cx.config.id, nonce: offered.helper_nonce };
+        let session = cx.config.membership.repair(from, &start.nonce, start.version, &start.helpers);
         start.session == session && start.nonce == offered.nonce && start.helpers.contains(&own)
     }
 
-    fn begin_repair(
-        &self,
-        lost: KgcId,
-        start: &RepairStart,
-        rng: &mut dyn CryptoRngCore,
-    ) -> Result<Repair<S>, Error> {
-        let keys = self.keys.as_ref().ok_or(Error::WrongQuorum)?;
-        let (expected, actual) = (keys.version(), start.version);
-        // §5.3: helpers have shares of one version.
-        if expected != actual {
-            return Err(Error::WrongVersion { expected, actual });
-        }
-        let helpers: Vec<KgcId> = start.helpers.iter().map(|helper| helper.kgc).collect();
-        let (session, key) = (start.session, keys.ainq());
-        let ainq = repair::Helping::new(key.share(), key.public(), &helpers, lost, session, rng)?;
-        let key = keys.ibe();
-        let ibe = repair::Helping::new(key.share(), key.public(), &helpers, lost, session, rng)?;
-        Ok(Repair { session, helpers, ainq, ibe, done: false })
-    }
-
     /// Gives another helper its delta, and asks for its if that has not come.
-    fn send_delta(&mut self, member: KgcId, to: KgcId) {
-        let Some(repair) = self.helping.repairs.get(&member) else { return };
+    fn send_delta(&self, cx: &mut MemberContext<'_, S>, member: KgcId, to: KgcId) {
+        let Some(repair) = self.repairs.get(&member) else { return };
         let asks = repair.ainq.missing().contains(&to) || repair.ibe.missing().contains(&to);
         let (Ok(ainq), Ok(ibe)) = (repair.ainq.delta_for(to), repair.ibe.delta_for(to)) else { return };
         let delta = Both { ainq: SecretBytes::new(ainq), ibe: SecretBytes::new(ibe) };
         let (session, commitments) = (repair.session, repair.commitments());
         let message = RepairDelta { session, member, commitments, delta, asks };
-        self.send(to, &QuorumMessage::RepairDelta(message));
+        cx.send(to, &QuorumMessage::RepairDelta(message));
     }
 
-    pub(crate) fn handle_repair_delta(&mut self, from: KgcId, message: &RepairDelta) {
+    pub(crate) fn handle_delta(&mut self, cx: &mut MemberContext<'_, S>, from: KgcId, message: &RepairDelta) {
         let member = message.member;
-        let Some(repair) = self.helping.repairs.get_mut(&member) else { return };
+        let Some(repair) = self.repairs.get_mut(&member) else { return };
         // §5.3: of this session, from a helper that the member chose.
         if repair.session != message.session || !repair.helpers.contains(&from) {
             return;
         }
         // §5.3: every step is checked against the commitments: a liar is named by the helper that finds it.
         if let Err(error) = repair.take(from, message) {
-            return self.blame_for(from, &error);
+            return cx.blame_for(from, &error);
         }
         if message.asks {
-            self.send_delta(member, from);
+            self.send_delta(cx, member, from);
         }
-        self.send_answer(member);
+        self.send_answer(cx, member);
     }
 
     /// Sends the member its part, once all deltas are there.
-    fn send_answer(&mut self, to: KgcId) {
-        let Some(repair) = self.helping.repairs.get_mut(&to) else { return };
+    fn send_answer(&mut self, cx: &mut MemberContext<'_, S>, to: KgcId) {
+        let Some(repair) = self.repairs.get_mut(&to) else { return };
         // §5.3: σ_j, once all δ_ij are there.
         let (Ok(ainq), Ok(ibe)) = (repair.ainq.answer(), repair.ibe.answer()) else { return };
         let first = !core::mem::replace(&mut repair.done, true);
-        if let (Some(approval), Some(peer)) = (self.helping.approvals.get_mut(&to), self.links.get(&to)) {
+        if let (Some(approval), Some(peer)) = (self.approvals.get_mut(&to), cx.links.get(&to)) {
             // §5.3: the approval is used as soon as an answer leaves.
             if approval.used == Use::None {
                 approval.used = Use::Begun(*peer);
@@ -269,14 +240,29 @@ impl<S: QuorumSuite> QuorumNode<S> {
         }
         let answer = Both { ainq: SecretBytes::new(ainq), ibe: SecretBytes::new(ibe) };
         let message = RepairAnswer { session: repair.session, commitments: repair.commitments(), answer };
-        self.send(to, &QuorumMessage::RepairAnswer(message));
+        cx.send(to, &QuorumMessage::RepairAnswer(message));
         if first {
-            self.out.event(QuorumEvent::Helped { member: to });
+            cx.event(QuorumEvent::Helped { member: to });
         }
     }
 }
 
 impl<S: QuorumSuite> Repair<S> {
+    fn begin(cx: &mut MemberContext<'_, S>, lost: KgcId, start: &RepairStart) -> Result<Self, Error> {
+        let keys = cx.keys.ok_or(Error::WrongQuorum)?;
+        let (expected, actual) = (keys.version(), start.version);
+        // §5.3: helpers have shares of one version.
+        if expected != actual {
+            return Err(Error::WrongVersion { expected, actual });
+        }
+        let helpers: Vec<KgcId> = start.helpers.iter().map(|helper| helper.kgc).collect();
+        let (session, key) = (start.session, keys.ainq());
+        let ainq = repair::Helping::new(key.share(), key.public(), &helpers, lost, session, cx.rng)?;
+        let key = keys.ibe();
+        let ibe = repair::Helping::new(key.share(), key.public(), &helpers, lost, session, cx.rng)?;
+        Ok(Self { session, helpers, ainq, ibe, done: false })
+    }
+
     fn commitments(&self) -> Both<Vec<u8>> {
         Both { ainq: self.ainq.package().to_vec(), ibe: self.ibe.package().to_vec() }
     }

@@ -62,7 +62,7 @@ impl StaleHeaders {
     fn rosters<S: Suite>(term: Option<&Term<S>>, store: &LeaderStore<S>) -> (Option<u64>, Option<Epoch>) {
         match term {
             // In office the roster follows the term's own epochs.
-            Some(term) => (Some(term.epoch().term), term.opened_with),
+            Some(term) => (Some(term.epoch().term), term.members.opened_with),
             None => (None, store.held.map(|(epoch, _)| epoch)),
         }
     }
@@ -253,7 +253,7 @@ impl<S: Suite> Failover<S> {
 
     /// The newest header known, of any leader.
     pub(in crate::leader) fn newest_header<'a>(&'a self, term: Option<&'a Term<S>>) -> Option<&'a Header<S>> {
-        term.map_or(self.seen.as_ref(), |term| Some(&term.current.header))
+        term.map_or(self.seen.as_ref(), |term| Some(term.header()))
     }
 
     /// A leader that sends us a term that is past is sent the present one. A member may well know no newer
@@ -299,7 +299,7 @@ impl<S: Suite> Failover<S> {
         let is_leader = cx.peers.leaders.contains(&from) || is_deputy;
         if is_leader && !cx.published() {
             let deployment = &cx.config.deployment;
-            let announcement = |term: &Term<S>| term.current.announcement(deployment);
+            let announcement = |term: &Term<S>| term.epochs.current.announcement(deployment);
             let seen = || {
                 self.seen.clone().map(|header| Message::Rekey(Rekey::new(header, None)).encode(deployment))
             };
@@ -429,7 +429,7 @@ pub(in crate::leader) fn is_own<S: Suite>(store: &LeaderStore<S>, leader: &Drone
 /// The members of a roster that are out by a verified header: those with a slot that was removed, or that was
 /// given to another drone since. Empty if the header is not newer than the roster, or if it does not list its
 /// slots and came without them.
-fn departed<S: Suite>(
+pub(in crate::leader) fn departed<S: Suite>(
     roster: &Roster<S>,
     copied_at: Option<Epoch>,
     header: &Header<S>,
@@ -465,15 +465,5 @@ pub(in crate::leader) fn note_departures<S: Suite>(
     if !out.is_empty() {
         cx.store.departed(&out, epoch);
         cx.persist(&[departed_change(epoch, out)]);
-    }
-}
-
-impl<S: Suite> Term<S> {
-    /// The same for a leader in office: they leave with the next batch, unless they joined in this term.
-    fn note_departures(&mut self, header: &Header<S>, changes: Option<&SlotChanges>) {
-        let mut out = departed(self.leadership.roster(), self.opened_with, header, changes);
-        out.retain(|slot| !self.joined.contains(slot));
-        // §12.1: they leave with the next batch.
-        self.pending.request_leave(out);
     }
 }

@@ -21,7 +21,7 @@ use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 use crate::leader::statements;
 use crate::leader::store::{LeaderStore, Spare};
-use crate::leader::term::Term;
+use crate::leader::term::epochs::TermEpochs;
 
 /// Maximum number of deputies that a leader serves; an operator names two or three.
 const MAX_DEPUTIES: usize = 8;
@@ -207,15 +207,16 @@ fn seat<S: Suite>(slot: Slot, roster: &Roster<S>, store: &LeaderStore<S>) -> Sea
     Seat { slot, holder, spare: unused, spent }
 }
 
-impl<S: Suite> Term<S> {
+impl<S: Suite> Replication<S> {
     /// Answers a deputy's question. A peer that does not prove that it may lead this group learns nothing.
     pub(in crate::leader) fn stand_by(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
+        epochs: &TermEpochs<S>,
         from: Peer,
         question: &StandBy,
     ) {
-        if let Err((reason, offence)) = self.admit_question(cx, from, question) {
+        if let Err((reason, offence)) = self.admit_question(cx, epochs, from, question) {
             if offence == Error::Replay.into() {
                 // Perhaps it only came late; the session stands.
                 return cx.blame(from, offence);
@@ -223,15 +224,15 @@ impl<S: Suite> Term<S> {
             cx.refuse(from, reason, &question.nonce, Duration::ZERO);
             return cx.blame(from, offence);
         }
-        if let Some(replica) = self.answer(cx, from, question) {
+        if let Some(replica) = self.answer(cx, epochs, from, question) {
             cx.send(from, &Message::Replica(replica));
         }
         // §10.2: what it holds, it has on its disk.
-        let epoch = self.epoch();
+        let epoch = epochs.epoch();
         if epoch.term == question.held.term && question.held <= epoch {
-            let deputy = self.replication.sessions.iter().find(|session| session.nonce == question.nonce);
+            let deputy = self.sessions.iter().find(|session| session.nonce == question.nonce);
             let deputy = deputy.map(|session| session.deputy.identity.name.clone());
-            for (epoch, names) in self.replication.confirmed(question.held) {
+            for (epoch, names) in self.confirmed(question.held) {
                 cx.event(LeaderEvent::Replicated { epoch, names, deputy: deputy.clone() });
             }
         }
@@ -241,10 +242,11 @@ impl<S: Suite> Term<S> {
     fn admit_question(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
+        epochs: &TermEpochs<S>,
         from: Peer,
         question: &StandBy,
     ) -> Result<(), (RefusalReason, Offence)> {
-        let session = self.replication.sessions.iter().find(|s| s.peer == from && s.nonce == question.nonce);
+        let session = self.sessions.iter().find(|s| s.peer == from && s.nonce == question.nonce);
         let last = session.map(|session| session.number);
         let parts: [&[u8]; 2] = [&question.nonce, &question.deputy];
         // §10.1: cookie or session.
@@ -267,7 +269,7 @@ impl<S: Suite> Term<S> {
             .verify(&cx.config.deployment, &deputy, Label::StandBy, &statement)
             .map_err(|error| (RefusalReason::BadSignature, error.into()))?;
         if last.is_none() {
-            self.begin_session(cx, from, question, deputy)?;
+            self.begin_session(cx, epochs.roster(), from, question, deputy)?;
         }
         Ok(())
     }
@@ -275,53 +277,54 @@ impl<S: Suite> Term<S> {
     fn begin_session(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
+        roster: &Roster<S>,
         from: Peer,
         question: &StandBy,
         deputy: DronePublicKey<S>,
     ) -> Result<(), (RefusalReason, Offence)> {
         // §2.2: its newest session is the one that counts, whatever other key it came under: a drone takes
         // one place.
-        cx.peers.relays_changed(self.replication.peers().chain([from]));
+        cx.peers.relays_changed(self.peers().chain([from]));
         let serial = deputy.identity.serial;
-        self.replication.sessions.retain(|session| session.deputy.identity.serial != serial);
+        self.sessions.retain(|session| session.deputy.identity.serial != serial);
         // §10.9: at most 8 deputies.
-        if self.replication.sessions.len() >= MAX_DEPUTIES {
+        if self.sessions.len() >= MAX_DEPUTIES {
             return Err((RefusalReason::Busy, Offence::OutOfPlace("StandBy")));
         }
-        let session = ReplicationSession::new(deputy, from, question.nonce, self.leadership.roster());
-        self.replication.sessions.push(session);
+        let session = ReplicationSession::new(deputy, from, question.nonce, roster);
+        self.sessions.push(session);
         Ok(())
     }
 
     fn answer(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
+        epochs: &TermEpochs<S>,
         from: Peer,
         question: &StandBy,
     ) -> Option<Replica<S>> {
-        let sessions = &mut self.replication.sessions;
-        let session = sessions.iter_mut().find(|s| s.peer == from && s.nonce == question.nonce)?;
+        let session = self.sessions.iter_mut().find(|s| s.peer == from && s.nonce == question.nonce)?;
         session.number = question.number;
         // The deputy cannot have taken a chunk that was not sent, nor have lost one that it confirmed: it
         // lost count.
         let fits = [Some(session.sent), session.sent.checked_sub(1)].contains(&Some(question.received));
         if !fits {
-            self.replication.disconnected(from);
+            self.disconnected(from);
             cx.peers.relays_changed([from]);
             cx.refuse(from, RefusalReason::BadCookie, &question.nonce, Duration::ZERO);
             return None;
         }
         // §10.2: how slots are now; one chunk is under way at a time.
-        let chunk = session.chunk(question.received, self.leadership.roster(), cx.store);
+        let chunk = session.chunk(question.received, epochs.roster(), cx.store);
         let chunk = chunk.map(|chunk| chunk.encode()).unwrap_or_default();
         let about = (&question.group, &question.nonce, question.number);
         let keypair = cx.store.keypair.as_ref()?;
-        let digest = self.leadership.digest();
+        let digest = epochs.leadership.digest();
         let statement = statements::replica(about, &session.deputy, keypair.public(), digest, &chunk);
         // §10.3: signed over the question's number.
         let signature = keypair.sign(&cx.config.deployment, Label::Replica, &statement, cx.rng);
         let (nonce, number) = (question.nonce, question.number);
-        Some(Replica { nonce, number, header: self.current.header.clone(), chunk, signature })
+        Some(Replica { nonce, number, header: epochs.current.header.clone(), chunk, signature })
     }
 }
 

@@ -39,7 +39,7 @@ impl<S: Suite> Joining<S> {
         let taken = term.roster().len() + term.pending.all_joins() + joins;
         let room = (cx.config.max_members as usize).saturating_sub(taken);
         // §24.3: one whose κ is of another term would spoil the epoch of all.
-        let kem = term.leadership.kem();
+        let kem = term.kem();
         let (mut anonymous, stale): (Vec<_>, Vec<_>) = self
             .queue
             .take_anonymous()

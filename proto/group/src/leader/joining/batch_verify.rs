@@ -594,7 +594,7 @@ mod tests {
         for slot in 0..count {
             fixture.leave(slot);
             close_batch(fixture);
-            let header = fixture.term().current.header.clone();
+            let header = fixture.term().header().clone();
             assert!(header.core.removed.contains(slot));
             past.push(Message::Rekey(quiver_message::Rekey::new(header, None)).encode(&fixture.deployment));
         }

@@ -38,7 +38,7 @@ impl<S: Suite> Joining<S> {
                 // §24.6: the challenge names our set, so a drone of another stops there. A deputy goes on: it is to
                 // see that this leader is there.
                 compare_kem(cx, from, hello.kem);
-                term.leadership.kem()
+                term.kem()
             }
             Err((reason, wait)) => {
                 cx.refuse(from, reason, &hello.nonce, wait);
@@ -133,7 +133,7 @@ impl<S: Suite> Joining<S> {
             return cx.refuse(from, reason, &request.nonce, Duration::ZERO);
         }
         if let Some(candidate) = candidate(cx, from, request, decoded) {
-            self.enqueue(cx, candidate, (term.leadership.kem(), request.kem.as_ref()));
+            self.enqueue(cx, candidate, (term.kem(), request.kem.as_ref()));
         }
     }
 

@@ -1,14 +1,10 @@
-//! Absent members: drops those for whom the header of an opening has no room, and expires those without a
-//! message in the term for long.
+//! Absent members: drops those for whom the header of an opening has no room, and remembers them by name.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use quiver_ainq::{DronePublicKey, Element, Name, Slot, Suite};
+use quiver_ainq::{DronePublicKey, Element, Slot, Suite};
 
-use super::Term;
-use crate::leader::LeaderEvent;
-use crate::leader::context::LeaderContext;
 use crate::leader::store::{Change, LeaderStore, away_change};
 
 /// Maximum number of runs of absent slots in a header: about 70 KB. Two restarts in a row of a leader of a
@@ -36,43 +32,10 @@ pub(super) fn drop_excess_absent<S: Suite>(
 }
 
 /// Remembers a member by name although it has no slot, so that it can still be evicted.
-fn note_away<S: Suite>(store: &mut LeaderStore<S>, member: &DronePublicKey<S>) -> Change {
+pub(super) fn note_away<S: Suite>(store: &mut LeaderStore<S>, member: &DronePublicKey<S>) -> Change {
     let (name, serial) = (&member.identity.name, member.identity.serial);
     store.note_away(name.clone(), serial);
     away_change(name, &serial)
-}
-
-impl<S: Suite> Term<S> {
-    /// Removes the members without any message in this term.
-    pub(super) fn expire_silent_members(&mut self, cx: &mut LeaderContext<'_, S>) {
-        self.sweep = cx.now.monotonic.saturating_add(cx.config.timing.absence);
-        let slots = self.roster().iter().map(|(slot, _)| slot);
-        // §12.1: neither acknowledged nor connected in this term for `absence`.
-        let silent: Vec<Slot> = slots.filter(|slot| self.acknowledgements.is_silent(*slot)).collect();
-        if !silent.is_empty() {
-            let members = silent.iter().filter_map(|slot| self.roster().get(*slot));
-            let changes: Vec<_> = members.map(|member| note_away(cx.store, member)).collect();
-            cx.persist(&changes);
-            self.pending.remove(silent);
-            self.rekey(cx);
-        }
-    }
-
-    /// Keeps out a drone that is no member just now, but was one before it lost its slot by being away.
-    pub(super) fn evict_absent(&mut self, cx: &mut LeaderContext<'_, S>, name: Name) {
-        let Some(serial) = cx.store.away.get(&name).copied() else {
-            return cx.event(LeaderEvent::NoSuchMember(name));
-        };
-        // §12.2: a drone that lost its slot while it was away is evicted by its name all the same.
-        if !self.roster().is_evicted(&serial) {
-            self.pending.evict([serial]);
-            self.rekey(cx);
-        }
-        if self.flush_evictions(cx) {
-            cx.store.away.remove(&name);
-            cx.event(LeaderEvent::Barred(name));
-        }
-    }
 }
 
 /// The slots, which ascend, that belong to no run of the first so many.
@@ -89,8 +52,8 @@ fn beyond(slots: impl Iterator<Item = Slot>, runs: usize) -> Vec<Slot> {
 mod tests {
     use quiver_ainq::StrategyKind;
 
-    use super::super::super::LeaderCommand;
     use super::super::super::test_support::{LeaderFixture, name};
+    use super::super::super::{LeaderCommand, LeaderEvent};
     use super::*;
     use quiver_machine::Output;
 

@@ -10,11 +10,12 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{Anonymous, EpochOutput, EpochPart, PathNonce, Slot, Suite};
+use quiver_ainq::{Anonymous, EpochOutput, Slot, Suite};
 use quiver_machine::{Now, Peer, RelayedBroadcast, due, earlier};
-use quiver_message::{Message, Nonce, RevocationList, Welcome};
+use quiver_message::{Message, Nonce, RevocationList};
 
-use super::Term;
+use super::acknowledgements::Acknowledgements;
+use super::epochs::TermEpochs;
 use super::rekey::Changes;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
@@ -125,79 +126,80 @@ impl Distribution {
         };
         earlier(self.resend.map(|resend| resend.at), earlier(self.paths, opening))
     }
-}
-
-impl<S: Suite> Term<S> {
     /// Distributes the newest epoch: one broadcast under tree, or to every connected member the wraps on its
     /// path; under flat its own entry. Newcomers are welcomed instead. `dismissed`: removed members to whom relays
     /// pass it on.
-    pub(in crate::leader) fn distribute(
+    pub(in crate::leader) fn distribute<S: Suite>(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
+        epochs: &TermEpochs<S>,
+        links: &Acknowledgements,
         newcomers: &BTreeSet<Slot>,
         dismissed: Vec<(Peer, Slot)>,
     ) {
-        if self.current.opens_for_all() {
-            if self.acknowledgements.connected() > 0 {
-                self.broadcast_opening(cx);
+        if epochs.current.opens_for_all() {
+            if links.connected() > 0 {
+                self.broadcast_opening(cx, epochs);
             }
             return;
         }
         // §7.5: many wraps do not go over every link.
-        if self.current.is_by_branch(cx.config.shared_medium) {
-            let members = self.acknowledgements.late(0, self.epoch().counter);
+        if epochs.current.is_by_branch(cx.config.shared_medium) {
+            let members = links.late(0, epochs.epoch().counter);
             let mut members: Vec<_> = members.filter(|(slot, _)| !newcomers.contains(slot)).collect();
             // §21.3: relays cut the parts of those behind them.
-            if let Some(message) = self.current.whole_message() {
+            if let Some(message) = epochs.current.whole_message() {
                 let relayed = members.extract_if(.., |(_, peer)| peer.is_relayed());
                 let members: Vec<_> = relayed.map(|(slot, peer)| (peer, slot)).chain(dismissed).collect();
-                self.distribution.relayed =
-                    (!members.is_empty()).then_some(RelayedBroadcast { message, members });
+                self.relayed = (!members.is_empty()).then_some(RelayedBroadcast { message, members });
             }
-            self.distribution.branchless = members.into_iter().map(|(slot, _)| slot).collect();
-            self.distribution.paths = Some(cx.now.monotonic);
+            self.branchless = members.into_iter().map(|(slot, _)| slot).collect();
+            self.paths = Some(cx.now.monotonic);
             return;
         }
         // §7.5, §7.6: under tree the wraps are broadcast, to those who hold the epoch before with a short header.
-        let mut common = self.current.common_messages(&cx.config.deployment).peekable();
+        let mut common = epochs.current.common_messages(&cx.config.deployment).peekable();
         if common.peek().is_some() {
             return common.for_each(|message| cx.out.send_encoded_to_group(message));
         }
         // §7.5: under flat each gets its own entry.
-        for (slot, peer) in self.acknowledgements.late(0, self.epoch().counter) {
+        for (slot, peer) in links.late(0, epochs.epoch().counter) {
             if !newcomers.contains(&slot) {
-                cx.out.send_encoded(peer, self.current.message(slot));
+                cx.out.send_encoded(peer, epochs.current.message(slot));
             }
         }
     }
 
     /// Broadcasts the wraps with which the term opens.
-    fn broadcast_opening(&mut self, cx: &mut LeaderContext<'_, S>) {
+    fn broadcast_opening<S: Suite>(&mut self, cx: &mut LeaderContext<'_, S>, epochs: &TermEpochs<S>) {
         let until = cx.now.monotonic + cx.config.timing.resend / 2;
-        self.distribution.opening = OpeningBroadcast::Sent(until);
-        let messages = self.current.common_messages(&cx.config.deployment);
+        self.opening = OpeningBroadcast::Sent(until);
+        let messages = epochs.current.common_messages(&cx.config.deployment);
         messages.for_each(|message| cx.out.send_encoded_to_group(message));
     }
 
     /// Broadcasts the opening at once if it is about to be, because the term goes on.
-    pub(super) fn flush_opening(&mut self, cx: &mut LeaderContext<'_, S>) {
-        if matches!(self.distribution.opening, OpeningBroadcast::Due(_)) {
-            self.broadcast_opening(cx);
+    pub(super) fn flush_opening<S: Suite>(&mut self, cx: &mut LeaderContext<'_, S>, epochs: &TermEpochs<S>) {
+        if matches!(self.opening, OpeningBroadcast::Due(_)) {
+            self.broadcast_opening(cx, epochs);
         }
     }
 
     /// Returns true if the broadcast of the opening, which is the newest epoch, is the answer to a member
     /// that asks for it. The first who asks makes it due.
-    pub(super) fn answers_by_broadcast(&mut self, cx: &LeaderContext<'_, S>) -> bool {
-        let valid = cx.now.unix < self.current.header.core.valid_until;
-        if !(valid && self.current.opens_for_all()) {
+    pub(super) fn answers_by_broadcast<S: Suite>(
+        &mut self,
+        cx: &LeaderContext<'_, S>,
+        epochs: &TermEpochs<S>,
+    ) -> bool {
+        let valid = cx.now.unix < epochs.current.header.core.valid_until;
+        if !(valid && epochs.current.opens_for_all()) {
             return false;
         }
-        match self.distribution.opening {
+        match self.opening {
             OpeningBroadcast::Unasked => {
                 // Others who were there before are about to ask as well.
-                self.distribution.opening =
-                    OpeningBroadcast::Due(cx.now.monotonic + cx.config.timing.batching);
+                self.opening = OpeningBroadcast::Due(cx.now.monotonic + cx.config.timing.batching);
                 true
             }
             OpeningBroadcast::Due(_) => true,
@@ -207,81 +209,31 @@ impl<S: Suite> Term<S> {
 
     /// Takes the broadcast that relays are to be sent.
     pub(in crate::leader) fn take_relayed(&mut self) -> Option<RelayedBroadcast> {
-        self.distribution.relayed.take()
+        self.relayed.take()
     }
 
     /// Deadline before which the next batch is held back, because more than max(256, connected/8) members
     /// have not acknowledged the current epoch; `None` otherwise. Without this, a slow network is saturated
     /// by one epoch after another, and no request gets through.
-    pub(in crate::leader) fn arriving(&self, timing: &LeaderTiming) -> Option<Duration> {
+    pub(super) fn arriving(&self, links: &Acknowledgements, timing: &LeaderTiming) -> Option<Duration> {
         // §6.3: an epoch that most do not have yet holds the next batch back.
-        let connected = self.acknowledgements.connected();
-        let missing = connected.saturating_sub(self.acknowledgements.acknowledged());
-        (missing > FEW.max(connected / STRAGGLERS)).then(|| self.distribution.moved + timing.batching_max)
-    }
-
-    /// Sends the removed members the header, or with it the proof that they are out, and forgets them.
-    /// Revoked ones are also sent the list that says so, unless it is long and they are many, and
-    /// disconnected for good. Returns those for whom relays cut it from what they are sent anyway.
-    pub(super) fn dismiss(
-        &mut self,
-        cx: &mut LeaderContext<'_, S>,
-        output: &EpochOutput<S>,
-        changes: &Changes<S>,
-    ) -> Vec<(Peer, Slot)> {
-        let relays_cut = self.current.is_cut_by_relays(cx.config.shared_medium);
-        let mut behind_relays = Vec::new();
-        let mut to_block = BTreeSet::new();
-        for slot in &output.dropped {
-            cx.store.remove_spare(*slot);
-            let peer = self.acknowledgements.remove(*slot);
-            // A member that joined again is sent no header: it waits for its welcome.
-            let (name, anonymous) = (changes.leaving.get(slot), changes.anonymous_leaves.get(slot));
-            if let Some(peer) = peer.filter(|_| name.is_some() || anonymous.is_some()) {
-                // §21.3: relays cut the parts of those behind them.
-                if relays_cut && peer.is_relayed() {
-                    behind_relays.push((peer, *slot));
-                } else {
-                    cx.out.send_encoded(peer, self.current.dismissal(*slot));
-                }
-            }
-            if let Some(member) = anonymous {
-                cx.event(LeaderEvent::Parted { pseudonym: member.pseudonym, slot: *slot });
-            }
-            let Some(name) = name else { continue };
-            to_block.extend(peer.filter(|_| changes.revoked.contains(slot)));
-            let (evicted, revoked) = (changes.evicted.contains(slot), changes.revoked.contains(slot));
-            cx.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted, revoked });
-        }
-        let mut room = LONG_LISTS;
-        for peer in to_block {
-            // A gateway that still carries others is not cut off for one of its drones.
-            if !self.acknowledgements.carries(peer) {
-                // §12.3: a drone that knows asks no more, and does not take itself for evicted.
-                let list = cx.store.revocations.signed_bytes();
-                if let Some(list) = list.filter(|list| list.len() <= SHORT_LIST.max(room)) {
-                    if list.len() > SHORT_LIST {
-                        room -= list.len();
-                    }
-                    let list = RevocationList { list: list.to_vec() };
-                    cx.send(peer, &Message::RevocationList(list));
-                }
-                cx.out.block(peer);
-            }
-        }
-        behind_relays
+        let connected = links.connected();
+        let missing = connected.saturating_sub(links.acknowledged());
+        (missing > FEW.max(connected / STRAGGLERS)).then(|| self.moved + timing.batching_max)
     }
 
     /// Sends welcomes to drones that joined by name.
-    pub(super) fn welcome(
+    pub(super) fn welcome<S: Suite>(
         &mut self,
         cx: &mut LeaderContext<'_, S>,
+        epochs: &mut TermEpochs<S>,
+        links: &mut Acknowledgements,
         output: &EpochOutput<S>,
         candidates: &[UnverifiedJoin<S>],
     ) {
         for (slot, candidate) in output.assigned.iter().zip(candidates) {
             let request = &candidate.request;
-            self.acknowledgements.connect(*slot, candidate.peer);
+            links.connect(*slot, candidate.peer);
             // §6.1, §13.7: before the broadcast, which reaches nobody but those who have proven who they are.
             cx.relay(candidate.peer);
             cx.store.set_spare(*slot, Spare::of(&request.spare));
@@ -292,8 +244,8 @@ impl<S: Suite> Term<S> {
             cx.store.away.remove(&request.drone.identity.name);
             if output.newcomers_follow {
                 // §6.1: the broadcast is its welcome, unless it does not acknowledge that.
-                self.distribution.unwelcomed.insert(*slot, candidate.nonce);
-            } else if !self.send_welcome(cx, *slot, candidate.peer, &candidate.nonce) {
+                self.unwelcomed.insert(*slot, candidate.nonce);
+            } else if !epochs.send_welcome(cx, *slot, candidate.peer, &candidate.nonce) {
                 continue;
             }
             let name = request.drone.identity.name.clone();
@@ -301,136 +253,100 @@ impl<S: Suite> Term<S> {
         }
     }
 
-    /// §6.1: Sends Welcome(n_e, header, entry or path of the newcomer).
-    fn send_welcome(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer, nonce: &Nonce) -> bool {
-        let Some(part) = self.part_for(slot, nonce) else { return false };
-        let welcome = Welcome { nonce: *nonce, header: self.current.header.clone(), part };
-        cx.send(peer, &Message::Welcome(welcome));
-        true
-    }
-
     /// Sends welcomes to newcomers that may not have followed by the broadcast, because the epoch is about to be over.
-    pub(super) fn flush_welcomes(&mut self, cx: &mut LeaderContext<'_, S>) {
-        let unwelcomed = core::mem::take(&mut self.distribution.unwelcomed);
+    pub(super) fn flush_welcomes<S: Suite>(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        epochs: &mut TermEpochs<S>,
+        links: &Acknowledgements,
+    ) {
+        let unwelcomed = core::mem::take(&mut self.unwelcomed);
         if unwelcomed.is_empty() {
             return;
         }
-        for (slot, peer) in self.acknowledgements.late(0, self.epoch().counter).collect::<Vec<_>>() {
+        for (slot, peer) in links.late(0, epochs.epoch().counter) {
             if let Some(nonce) = unwelcomed.get(&slot) {
-                self.send_welcome(cx, slot, peer, nonce);
+                epochs.send_welcome(cx, slot, peer, nonce);
             }
         }
-    }
-
-    /// Sends welcomes to drones that joined anonymously.
-    pub(super) fn welcome_anonymous(
-        &mut self,
-        cx: &mut LeaderContext<'_, S>,
-        output: &EpochOutput<S>,
-        joins: &[(Peer, Nonce, Anonymous)],
-    ) {
-        for (slot, (peer, nonce, member)) in output.admitted.iter().zip(joins) {
-            self.acknowledgements.connect(*slot, *peer);
-            if !self.send_welcome(cx, *slot, *peer, nonce) {
-                continue;
-            }
-            let Anonymous { pseudonym, until } = *member;
-            cx.event(LeaderEvent::Admitted { pseudonym, slot: *slot, until });
-        }
-    }
-
-    /// The part that a member of the newest epoch needs beside its header: its entry if there is one, else
-    /// its path.
-    pub(super) fn part_for(&mut self, slot: Slot, r: &PathNonce) -> Option<EpochPart> {
-        // §8.2: a member that cannot use the wraps receives a path message.
-        let entry = self.current.entry(slot).cloned().map(EpochPart::Entry);
-        entry.or_else(|| self.path_for(slot, r))
-    }
-
-    /// The path of a member in a tree, bound to the nonce of its request.
-    pub(super) fn path_for(&mut self, slot: Slot, r: &PathNonce) -> Option<EpochPart> {
-        self.leadership.path_message(slot, r).ok().map(EpochPart::Path)
     }
 
     /// A member acknowledged the newest epoch for the first time.
     pub(super) fn note_acknowledged(&mut self, now: Now, slot: Slot, owes_path: bool) {
-        self.distribution.acknowledged(now);
+        self.acknowledged(now);
         if owes_path {
-            self.distribution.owe_path(now, slot);
+            self.owe_path(now, slot);
         }
     }
 
     /// Sends the next slice of paths and retransmissions.
-    pub(super) fn tick_distribution(&mut self, cx: &mut LeaderContext<'_, S>) {
-        if matches!(self.distribution.opening, OpeningBroadcast::Due(at) if at <= cx.now.monotonic) {
-            self.broadcast_opening(cx);
+    pub(super) fn tick<S: Suite>(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        epochs: &mut TermEpochs<S>,
+        links: &Acknowledgements,
+    ) {
+        if matches!(self.opening, OpeningBroadcast::Due(at) if at <= cx.now.monotonic) {
+            self.broadcast_opening(cx, epochs);
         }
-        let resend = self.distribution.resend.filter(|resend| due(Some(resend.at), cx.now.monotonic));
-        if due(self.distribution.paths, cx.now.monotonic) {
-            self.send_paths(cx);
+        let resend = self.resend.filter(|resend| due(Some(resend.at), cx.now.monotonic));
+        if due(self.paths, cx.now.monotonic) {
+            self.send_paths(cx, epochs, links);
         }
         if let Some(resend) = resend {
-            self.retransmit(cx, resend);
+            self.retransmit(cx, epochs, links, resend);
         }
     }
 
     /// Sends the next members that wait for it the newest epoch with the wraps on their path, or with the keys
     /// above their leaf.
-    fn send_paths(&mut self, cx: &mut LeaderContext<'_, S>) {
-        let Distribution { branchless, pathless, .. } = &mut self.distribution;
+    fn send_paths<S: Suite>(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        epochs: &mut TermEpochs<S>,
+        links: &Acknowledgements,
+    ) {
+        let Self { branchless, pathless, .. } = self;
         let slice = SLICE.min(branchless.len());
         for slot in branchless.drain(..slice) {
-            if let Some(peer) = self.acknowledgements.peer(slot) {
-                cx.out.send_encoded(peer, self.current.message(slot));
+            if let Some(peer) = links.peer(slot) {
+                cx.out.send_encoded(peer, epochs.current.message(slot));
             }
         }
         let slice = (SLICE - slice).min(pathless.len());
-        for slot in pathless.drain(..slice).collect::<Vec<_>>() {
-            if let Some(peer) = self.acknowledgements.peer(slot) {
-                self.send_path(cx, slot, peer);
+        for slot in pathless.drain(..slice) {
+            if let Some(peer) = links.peer(slot)
+                && let Some(path) = epochs.unasked_path(cx, slot)
+            {
+                cx.out.send_encoded(peer, epochs.current.message_with(Some(&path)));
             }
         }
-        let more = !(self.distribution.branchless.is_empty() && self.distribution.pathless.is_empty());
-        self.distribution.paths = more.then(|| cx.now.monotonic + PAUSE);
-    }
-
-    fn send_path(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot, peer: Peer) {
-        if let Some(path) = self.unasked_path(cx, slot) {
-            cx.out.send_encoded(peer, self.current.message_with(Some(&path)));
-        }
-    }
-
-    /// The path of a member in a tree that did not ask for it with a nonce.
-    pub(super) fn unasked_path(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) -> Option<EpochPart> {
-        // §8.2: r is random, for the leader was not asked.
-        let mut r = PathNonce::default();
-        cx.rng.fill_bytes(&mut r);
-        self.path_for(slot, &r)
-    }
-
-    /// The encoded message that brings one member alone the newest epoch.
-    pub(super) fn message_for(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) -> Vec<u8> {
-        // §7.5: where a term opens by wraps for all, a path in place of them, which has the key too.
-        let path = if self.current.opens_for_all() { self.unasked_path(cx, slot) } else { None };
-        path.map_or_else(|| self.current.message(slot), |path| self.current.message_with(Some(&path)))
+        let more = !(self.branchless.is_empty() && self.pathless.is_empty());
+        self.paths = more.then(|| cx.now.monotonic + PAUSE);
     }
 
     /// Sends the epoch again to the next connected members that have not acknowledged it.
-    fn retransmit(&mut self, cx: &mut LeaderContext<'_, S>, resend: Resend) {
-        let late = self.acknowledgements.late(resend.from, self.epoch().counter);
+    fn retransmit<S: Suite>(
+        &mut self,
+        cx: &mut LeaderContext<'_, S>,
+        epochs: &mut TermEpochs<S>,
+        links: &Acknowledgements,
+        resend: Resend,
+    ) {
+        let late = links.late(resend.from, epochs.epoch().counter);
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
             // §6.1: a newcomer that did not follow by the broadcast is no member yet, and understands a welcome only.
-            if let Some(nonce) = self.distribution.unwelcomed.remove(slot) {
-                self.send_welcome(cx, *slot, *peer, &nonce);
+            if let Some(nonce) = self.unwelcomed.remove(slot) {
+                epochs.send_welcome(cx, *slot, *peer, &nonce);
                 continue;
             }
             // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
-            let message = self.current.message_again(*slot, cx.config.shared_medium, MAX_RESENT);
-            let message = message.unwrap_or_else(|| self.message_for(cx, *slot));
+            let message = epochs.current.message_again(*slot, cx.config.shared_medium, MAX_RESENT);
+            let message = message.unwrap_or_else(|| epochs.message_for(cx, *slot));
             cx.out.send_encoded(*peer, message);
         }
-        self.distribution.resend = match late.last() {
+        self.resend = match late.last() {
             Some((last, _)) if late.len() == SLICE => {
                 Some(Resend { at: cx.now.monotonic + PAUSE, from: last.saturating_add(1), ..resend })
             }
@@ -443,24 +359,76 @@ impl<S: Suite> Term<S> {
             }
         };
     }
+}
 
-    /// Sends deputies and other leaders the signed header of the newest epoch, and the slots that it changes.
-    pub(in crate::leader) fn announce(&self, cx: &mut LeaderContext<'_, S>) {
-        // §12.1: the header goes to the deputies when the epoch begins.
-        let peers: BTreeSet<Peer> =
-            self.replication.peers().chain(cx.peers.leaders.iter().copied()).collect();
-        if peers.is_empty() {
-            return;
+/// Sends the removed members the header, or with it the proof that they are out, and forgets them.
+/// Revoked ones are also sent the list that says so, unless it is long and they are many, and
+/// disconnected for good. Returns those for whom relays cut it from what they are sent anyway.
+pub(super) fn dismiss<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    epochs: &TermEpochs<S>,
+    links: &mut Acknowledgements,
+    output: &EpochOutput<S>,
+    changes: &Changes<S>,
+) -> Vec<(Peer, Slot)> {
+    let relays_cut = epochs.current.is_cut_by_relays(cx.config.shared_medium);
+    let mut behind_relays = Vec::new();
+    let mut to_block = BTreeSet::new();
+    for slot in &output.dropped {
+        cx.store.remove_spare(*slot);
+        let peer = links.remove(*slot);
+        // A member that joined again is sent no header: it waits for its welcome.
+        let (name, anonymous) = (changes.leaving.get(slot), changes.anonymous_leaves.get(slot));
+        if let Some(peer) = peer.filter(|_| name.is_some() || anonymous.is_some()) {
+            // §21.3: relays cut the parts of those behind them.
+            if relays_cut && peer.is_relayed() {
+                behind_relays.push((peer, *slot));
+            } else {
+                cx.out.send_encoded(peer, epochs.current.dismissal(*slot));
+            }
         }
-        let announcement = self.current.announcement(&cx.config.deployment);
-        for peer in peers {
-            cx.out.send_encoded(peer, announcement.clone());
+        if let Some(member) = anonymous {
+            cx.event(LeaderEvent::Parted { pseudonym: member.pseudonym, slot: *slot });
+        }
+        let Some(name) = name else { continue };
+        to_block.extend(peer.filter(|_| changes.revoked.contains(slot)));
+        let (evicted, revoked) = (changes.evicted.contains(slot), changes.revoked.contains(slot));
+        cx.event(LeaderEvent::Removed { name: name.clone(), slot: *slot, evicted, revoked });
+    }
+    let mut room = LONG_LISTS;
+    for peer in to_block {
+        // A gateway that still carries others is not cut off for one of its drones.
+        if !links.carries(peer) {
+            // §12.3: a drone that knows asks no more, and does not take itself for evicted.
+            let list = cx.store.revocations.signed_bytes();
+            if let Some(list) = list.filter(|list| list.len() <= SHORT_LIST.max(room)) {
+                if list.len() > SHORT_LIST {
+                    room -= list.len();
+                }
+                let list = RevocationList { list: list.to_vec() };
+                cx.send(peer, &Message::RevocationList(list));
+            }
+            cx.out.block(peer);
         }
     }
+    behind_relays
+}
 
-    /// Publishes the same, so that members that are not connected to us send catch-up requests.
-    pub(in crate::leader) fn announce_to_group(&self, cx: &mut LeaderContext<'_, S>) {
-        cx.out.send_encoded_to_group(self.current.message_with(None));
+/// Sends welcomes to drones that joined anonymously.
+pub(super) fn welcome_anonymous<S: Suite>(
+    cx: &mut LeaderContext<'_, S>,
+    epochs: &mut TermEpochs<S>,
+    links: &mut Acknowledgements,
+    output: &EpochOutput<S>,
+    joins: &[(Peer, Nonce, Anonymous)],
+) {
+    for (slot, (peer, nonce, member)) in output.admitted.iter().zip(joins) {
+        links.connect(*slot, *peer);
+        if !epochs.send_welcome(cx, *slot, *peer, nonce) {
+            continue;
+        }
+        let Anonymous { pseudonym, until } = *member;
+        cx.event(LeaderEvent::Admitted { pseudonym, slot: *slot, until });
     }
 }
 

@@ -1,10 +1,11 @@
-//! Evicts members: by the operator's word, and whomever a revocation list names.
+//! Removes members: by the operator's word, by a revocation list, and those without a message for long.
 
 use alloc::vec::Vec;
 
 use quiver_ainq::{Name, Slot, Suite};
 
 use super::Term;
+use super::absent_members::note_away;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 
@@ -46,6 +47,36 @@ impl<S: Suite> Term<S> {
         if !serials.is_empty() {
             self.pending.evict(serials);
             self.rekey(cx);
+        }
+    }
+
+    /// Removes the members without any message in this term.
+    pub(super) fn expire_silent_members(&mut self, cx: &mut LeaderContext<'_, S>) {
+        let slots = self.roster().iter().map(|(slot, _)| slot);
+        // §12.1: neither acknowledged nor connected in this term for `absence`.
+        let silent: Vec<Slot> = slots.filter(|slot| self.acknowledgements.is_silent(*slot)).collect();
+        if !silent.is_empty() {
+            let members = silent.iter().filter_map(|slot| self.roster().get(*slot));
+            let changes: Vec<_> = members.map(|member| note_away(cx.store, member)).collect();
+            cx.persist(&changes);
+            self.pending.remove(silent);
+            self.rekey(cx);
+        }
+    }
+
+    /// Keeps out a drone that is no member just now, but was one before it lost its slot by being away.
+    fn evict_absent(&mut self, cx: &mut LeaderContext<'_, S>, name: Name) {
+        let Some(serial) = cx.store.away.get(&name).copied() else {
+            return cx.event(LeaderEvent::NoSuchMember(name));
+        };
+        // §12.2: a drone that lost its slot while it was away is evicted by its name all the same.
+        if !self.roster().is_evicted(&serial) {
+            self.pending.evict([serial]);
+            self.rekey(cx);
+        }
+        if self.flush_evictions(cx) {
+            cx.store.away.remove(&name);
+            cx.event(LeaderEvent::Barred(name));
         }
     }
 }

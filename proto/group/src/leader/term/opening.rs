@@ -1,6 +1,6 @@
 //! Opens a term: on start, and in a lost leader's place. docs/protocol.md §9.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use quiver_ainq::{
@@ -14,8 +14,11 @@ use super::absent_members::drop_excess_absent;
 use super::acknowledgements::Acknowledgements;
 use super::distribution::Distribution;
 use super::epoch_message::EpochMessage;
+use super::epochs::TermEpochs;
+use super::members::{TermMembers, expired};
 use super::pending_changes::PendingChanges;
-use super::rekey::{activate, expired, renewal, report, times};
+use super::rekey::{activate, report, times};
+use super::timers::TermTimers;
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
 use crate::leader::failover::replication_source::Replication;
@@ -129,31 +132,18 @@ impl<S: Suite> Term<S> {
         // §9.2: used-up points are durable with the epoch, before any message depends on either.
         let channel = activate(cx, &leadership, &output, changes);
         report(cx, EpochKind::Open, &output, leadership.roster().len());
+        let current =
+            EpochMessage::new(&cx.config.deployment, &mut output, None, Vec::new(), cx.config.shared_medium);
+        let absent = output.header.core.absent.iter().collect();
         Self {
-            current: EpochMessage::new(
-                &cx.config.deployment,
-                &mut output,
-                None,
-                Vec::new(),
-                cx.config.shared_medium,
-            ),
-            opening: None,
-            absent: output.header.core.absent.iter().collect(),
+            epochs: TermEpochs::new(leadership, current),
+            members: TermMembers::new(absent, first_end, opened_with),
             channel,
-            renew: renewal(cx.now, &cx.config.timing),
-            sweep: cx.now.monotonic.saturating_add(cx.config.timing.absence),
+            timers: TermTimers::new(cx.now, &cx.config.timing),
             distribution: Distribution::new(cx.now, &cx.config.timing),
-            unsettled: true,
-            first_end,
-            anonymous_end: None,
-            opened_with,
-            joined: BTreeSet::new(),
-            restart_renewal: None,
-            last_restart: None,
             acknowledgements: Acknowledgements::default(),
             pending: PendingChanges::new(),
             replication: Replication::new(),
-            leadership,
         }
     }
 }

@@ -8,19 +8,19 @@ use core::time::Duration;
 
 use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
-    Anonymous, Batch, EpochKind, EpochOutput, LEADER_SLOT, Leadership, Name, Roster, Serial, Slot, Suite,
-    Times, UnixTime,
+    Anonymous, Batch, EpochKind, EpochOutput, LEADER_SLOT, Leadership, Name, Serial, Slot, Suite, Times,
+    UnixTime,
 };
-use quiver_machine::{Now, Peer};
+use quiver_machine::Peer;
 use quiver_message::{Nonce, RefusalReason};
 
 use super::Term;
-use super::distribution::Distribution;
-use super::epoch_message::{EpochMessage, MAX_OPENED};
+use super::distribution::{dismiss, welcome_anonymous};
+use super::epoch_message::MAX_OPENED;
+use super::timers::RETRY_FAILED;
 use crate::group_channel::{ChannelEpoch, GroupChannel, SenderId};
 use crate::leader::LeaderEvent;
 use crate::leader::context::LeaderContext;
-use crate::leader::interface::LeaderTiming;
 use crate::leader::joining::anonymous_join::AnonymousJoin;
 use crate::leader::joining::batch_verify::VerifiedJoin;
 use crate::leader::joining::join_queue::UnverifiedJoin;
@@ -28,8 +28,6 @@ use crate::leader::joining::join_request::authorize;
 use crate::leader::store::kem_keys::kem_key_change;
 use crate::leader::store::{Change, Spare, epoch_change, held_change, spare_change};
 
-/// Pause after an epoch that could not be made.
-pub(in crate::leader) const RETRY_FAILED: Duration = Duration::from_secs(10);
 /// Number of drones that join by name over a shared medium from which on a broadcast takes the place of their
 /// welcomes. With fewer, all members would listen to wraps that few use.
 const SEVERAL: usize = 8;
@@ -50,19 +48,6 @@ pub(super) struct Changes<S: Suite> {
     pub(super) revoked: BTreeSet<Slot>,
 }
 
-/// The slots of those whose identity or anonymous membership has ended, and when the next one ends.
-pub(super) fn expired<S: Suite>(roster: &Roster<S>, now: UnixTime) -> (Vec<Slot>, UnixTime) {
-    let (mut expired, mut first_end) = (Vec::new(), UnixTime::MAX);
-    let named = roster.iter().map(|(slot, public)| (slot, public.identity.not_after));
-    for (slot, end) in named.chain(roster.anonymous_members().map(|(slot, member)| (slot, member.until))) {
-        match end {
-            end if end <= now => expired.push(slot),
-            end => first_end = first_end.min(end),
-        }
-    }
-    (expired, first_end)
-}
-
 /// Validity of the next epoch; not beyond `end`, when the first anonymous membership ends.
 pub(super) fn times<S: Suite>(cx: &LeaderContext<'_, S>, end: Option<UnixTime>) -> Times {
     let validity = cx.config.timing.validity.as_secs().max(1);
@@ -71,11 +56,6 @@ pub(super) fn times<S: Suite>(cx: &LeaderContext<'_, S>, end: Option<UnixTime>) 
         valid_until: cx.now.unix.saturating_add(validity).min(end.unwrap_or(UnixTime::MAX)),
         revocation_number: cx.store.revocations.number(),
     }
-}
-
-/// Renewal time of a key made now: after four fifths of its validity.
-pub(super) fn renewal(now: Now, timing: &LeaderTiming) -> Duration {
-    now.monotonic + timing.validity.mul_f64(0.8)
 }
 
 /// Makes a new epoch durable, then opens its channel.
@@ -110,16 +90,6 @@ pub(super) fn report<S: Suite>(
 }
 
 impl<S: Suite> Term<S> {
-    /// Slots of members whose identity has ended. Scans the roster only if there can be any.
-    fn expired(&mut self, now: UnixTime) -> Vec<Slot> {
-        if now < self.first_end {
-            return Vec::new();
-        }
-        let (expired, first_end) = expired(self.leadership.roster(), now);
-        self.first_end = first_end;
-        expired
-    }
-
     /// Time at which the first anonymous membership ends, of those in the group and those about to be.
     fn first_anonymous_end(&self, now: UnixTime) -> Option<UnixTime> {
         let members = self.roster().anonymous_members().map(|(_, member)| member.until);
@@ -128,19 +98,19 @@ impl<S: Suite> Term<S> {
 
     /// Makes the next epoch, with as many of the pending changes as it takes. The rest follows at once.
     pub(in crate::leader) fn rekey(&mut self, cx: &mut LeaderContext<'_, S>) {
-        self.flush_welcomes(cx);
+        self.distribution.flush_welcomes(cx, &mut self.epochs, &self.acknowledgements);
         // A key does not outlive the first membership that ends: a former member then holds no key that is
         // still accepted.
         let times = times(cx, self.first_anonymous_end(cx.now.unix));
         // §2.1: an identity that ended is a member no longer.
-        let expired = self.expired(cx.now.unix);
+        let expired = self.members.expired(self.epochs.roster(), cx.now.unix);
         self.pending.remove(expired);
         let (batch, changes) = self.next_batch(cx);
         let Some(keypair) = &cx.store.keypair else { return };
-        match self.leadership.rekey(keypair, batch, &times, cx.rng) {
+        match self.epochs.leadership.rekey(keypair, batch, &times, cx.rng) {
             Ok(output) => self.begin_epoch(cx, output, &changes),
             Err(error) => {
-                self.renew = self.renew.max(cx.now.monotonic + RETRY_FAILED);
+                self.timers.postpone(cx.now);
                 self.requeue(cx, &changes);
                 cx.event(LeaderEvent::RekeyFailed(error));
             }
@@ -176,12 +146,12 @@ impl<S: Suite> Term<S> {
 
     /// Collects the changes of the next epoch.
     fn next_batch(&mut self, cx: &mut LeaderContext<'_, S>) -> (Batch<S>, Changes<S>) {
-        let portion = self.pending.take(self.leadership.roster());
+        let portion = self.pending.take(self.epochs.roster());
         let (evictions, leaves) = (portion.evictions, portion.leaves);
         // §6.2 once more: much may have happened while they waited.
         let joins = self.still_authorized(cx, portion.joins, &evictions);
         let anonymous = still_valid(cx, portion.anonymous);
-        let roster = self.leadership.roster();
+        let roster = self.epochs.roster();
         let evicted: BTreeSet<Slot> = evictions.iter().filter_map(|serial| roster.find(serial)).collect();
         let is_revoked =
             |slot: &Slot| roster.get(*slot).is_some_and(|holder| cx.store.revocations.names(holder));
@@ -240,26 +210,27 @@ impl<S: Suite> Term<S> {
         let mut records = records(&output, changes, cx.now.unix);
         // §19: a crash between the epochs of a mass eviction leaves no evicted drone in.
         records.extend(self.pending.take_unrecorded().map(|serial| Change::Evicted(*serial)));
-        let channel = activate(cx, &self.leadership, &output, records);
+        let channel = activate(cx, &self.epochs.leadership, &output, records);
         for slot in output.assigned.iter().chain(&output.admitted) {
             // A leave that was asked for in this slot was of the membership before.
             self.pending.forget_leave(*slot);
         }
-        self.flush_opening(cx);
+        self.distribution.flush_opening(cx, &self.epochs);
         self.acknowledgements.start_epoch();
         report(cx, EpochKind::Rekey, &output, self.roster().len());
         self.go_on(cx, &mut output, changes, channel);
-        let dismissed = self.dismiss(cx, &output, changes);
+        let dismissed = dismiss(cx, &self.epochs, &mut self.acknowledgements, &output, changes);
         // §12.2: a signed notice of the evictions goes to the group.
         cx.sign_eviction_notice(output.header.core.epoch, &changes.evictions);
-        self.welcome(cx, &output, &changes.candidates);
-        self.welcome_anonymous(cx, &output, &changes.anonymous_joins);
+        let Self { epochs, acknowledgements: links, distribution, .. } = self;
+        distribution.welcome(cx, epochs, links, &output, &changes.candidates);
+        welcome_anonymous(cx, epochs, links, &output, &changes.anonymous_joins);
         let evicted = changes.evicted.iter().filter_map(|slot| changes.leaving.get(slot)).cloned().collect();
         // §10.2: deputies replicate the changes, once they are notified.
         self.replication.note_epoch(&output, &changes.evictions, evicted);
         self.announce(cx);
         let newcomers = output.assigned.iter().chain(&output.admitted).copied().collect();
-        self.distribute(cx, &newcomers, dismissed);
+        self.distribution.distribute(cx, &self.epochs, &self.acknowledgements, &newcomers, dismissed);
     }
 
     /// The same term in its next epoch.
@@ -274,36 +245,18 @@ impl<S: Suite> Term<S> {
         let newcomers = newcomers.iter().zip(&changes.candidates);
         let mut newcomers: Vec<_> = newcomers.map(|(slot, candidate)| (*slot, candidate.nonce)).collect();
         newcomers.sort_unstable();
-        // §7.6: if any member of the epoch before is left: of a term that opened with nobody, nobody holds that.
-        let newcomers_len = output.assigned.len() + output.admitted.len();
-        let stays = self.leadership.roster().len() > newcomers_len;
-        let before = Some(&self.current.header.core).filter(|_| stays);
-        let next =
-            EpochMessage::new(&cx.config.deployment, output, before, newcomers, cx.config.shared_medium);
-        let mut before = core::mem::replace(&mut self.current, next);
-        before.end_broadcast();
-        let opening = self.opening.get_or_insert(before);
-        opening.forget(&output.dropped);
-        if cx.now.unix >= opening.header.core.valid_until {
-            // No member can follow it any more.
-            opening.forget_all();
-        }
-        for slot in &output.dropped {
-            self.absent.remove(slot);
-        }
-        self.joined.extend(&output.assigned);
+        self.epochs.advance(cx, output, newcomers);
         let ends = changes.candidates.iter().map(|candidate| candidate.request.drone.identity.not_after);
         let ends = ends.chain(changes.anonymous_joins.iter().map(|(_, _, member)| member.until));
-        self.first_end = ends.fold(self.first_end, UnixTime::min);
-        let anonymous = self.leadership.roster().anonymous_members();
+        self.members.advance(&output.dropped, &output.assigned, ends);
+        let anonymous = self.roster().anonymous_members();
         let left = anonymous.map(|(_, member)| member.until.saturating_sub(cx.now.unix)).min();
-        self.anonymous_end = left.map(|left| cx.now.monotonic.saturating_add(Duration::from_secs(left)));
+        let anonymous_end = left.map(|left| cx.now.monotonic.saturating_add(Duration::from_secs(left)));
+        self.timers.start_epoch(cx.now, &cx.config.timing, anonymous_end);
         // §13.10: a removed member could still send as anyone under the former key.
         let former = core::mem::replace(&mut self.channel, channel);
         self.channel.overlap(output.dropped.is_empty().then_some(former), cx.now.monotonic + OVERLAP);
-        self.renew = renewal(cx.now, &cx.config.timing);
-        self.unsettled = true;
-        Distribution::start_epoch(&mut self.distribution, cx.now, &cx.config.timing);
+        self.distribution.start_epoch(cx.now, &cx.config.timing);
     }
 }
 
