@@ -404,6 +404,7 @@ mod tests {
             prop_assert_eq!(whole.to_tree().unwrap().root(), tree.root());
             let parts = tree.chunks(most);
             prop_assert!(parts.iter().map(|(slots, _)| slots.start).eq(ends_before(&parts)));
+            prop_assert!(parts.iter().all(|(_, part)| part.is_part() == (parts.len() > 1)));
             for (_, part) in &parts {
                 prop_assert!(part.as_bytes().len() <= most);
                 prop_assert_eq!(decoded(part).root(), tree.root());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::Revoked;
+use quiver_enrolment::KgcCommand;
 use quiver_group::{EdgeCommand, EdgeEvent, LeaderCommand};
 use quiver_message::Message;
 
@@ -25,6 +26,23 @@ fn a_restarted_leader_serves_the_group_again_without_new_joins_or_enrolments() {
     assert!((1..=4096).contains(&(world.leader_epoch().round() - before.round())));
     assert_eq!(world.kgc().issued(), issued);
     assert_eq!(joins(&world), joined);
+}
+
+#[test]
+fn a_restarted_leader_refuses_the_revoked_though_it_reaches_no_kgc() {
+    let mut world = World::grouped(12, 3);
+    let serial = world.tokens[2].token.statement.id;
+    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
+    world.run_for(Duration::from_secs(5));
+    let number = world.kgc().revocation_number();
+    world.stop(Node::Kgc);
+    world.restart_leader();
+    assert!(number > 0);
+    assert_eq!(world.leader().status().revocation_number, number);
+    world.run_until("the others follow", |world| {
+        world.leader().status().epoch.is_some() && world.agree([0, 1])
+    });
+    assert_ne!(world.key(2), Some(world.leader_key()));
 }
 
 #[test]
@@ -135,7 +153,7 @@ fn an_edge_that_lost_its_state_needs_a_new_token() {
 fn a_kgc_does_not_start_without_a_revocation_list_that_it_stored() {
     let mut world = World::grouped(10, 1);
     let serial = world.tokens[0].token.statement.id;
-    world.command_kgc(quiver_enrolment::KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
+    world.command_kgc(KgcCommand::RevokeDrones(vec![Revoked::unknown(serial)]));
     let mut other = World::new(11);
     let foreign = other.restored_kgc(world.kgc_records().to_vec());
     assert!(foreign.is_err());

@@ -115,8 +115,9 @@ impl<S: Suite> EpochMessage<S> {
 
     /// All wraps, if they fit one message.
     fn whole(&self) -> Option<&Delta> {
+        // A single piece is all of them: they are cut only if they are longer than a message.
         match self.deltas.as_slice() {
-            [(_, delta)] if !delta.is_part() => Some(delta),
+            [(_, delta)] => Some(delta),
             _ => None,
         }
     }
