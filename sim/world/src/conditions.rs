@@ -7,9 +7,7 @@ mod approvals;
 mod invariant;
 mod phases;
 
-use quiver_ainq::{
-    AuthorityStatement, Bls12381G1, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite,
-};
+use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite};
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Secret, aead};
 use quiver_ibe::{
@@ -21,7 +19,7 @@ use zeroize::Zeroizing;
 
 pub(crate) use self::approvals::ReleaseApprovals;
 pub(crate) use self::invariant::Orders;
-use crate::Generated;
+use crate::quorum::master_key::SharedSecret;
 
 /// The channel on which orders are handed on.
 pub const CHANNEL: &str = "orders";
@@ -37,9 +35,6 @@ pub enum IbeOrderError {
     /// An error of identity-based encryption.
     #[error(transparent)]
     Ibe(#[from] quiver_ibe::Error),
-    /// An error of the quorum.
-    #[error(transparent)]
-    Quorum(#[from] quiver_quorum::Error),
     /// An error of the deployment.
     #[error(transparent)]
     Ainq(#[from] quiver_ainq::Error),
@@ -153,10 +148,10 @@ impl<S: Suite> IbeAuthority<S> {
     /// [`IbeOrderError`], never for the result of a key generation.
     pub fn together(
         deployment: &Deployment<S>,
-        made: &Generated<Bls12381G1>,
+        made: impl Into<SharedSecret>,
         sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
     ) -> Result<Self, IbeOrderError> {
-        Self::new(deployment, together(made)?, sign)
+        Self::new(deployment, together(made.into())?, sign)
     }
 
     fn new(
@@ -194,33 +189,30 @@ impl<S: Suite> IbeAuthority<S> {
 type IbeMasterShares = (Vec<Zeroizing<[u8; MasterShare::LEN]>>, quiver_ibe::PublicShares);
 
 /// The shares of a key generation as identity-based encryption has them.
-fn together((made, public): &Generated<Bls12381G1>) -> Result<IbeMasterShares, IbeOrderError> {
+fn together(made: SharedSecret) -> Result<IbeMasterShares, IbeOrderError> {
     let mut shares = Vec::new();
-    for share in made {
+    for (kgc, mut scalar) in made.shares {
         // Little-endian there, big-endian here.
-        let mut scalar = share.expose();
         scalar.reverse();
-        shares.push(MasterShare::from_scalar_bytes(share.kgc(), &scalar)?.encode());
+        shares.push(MasterShare::from_scalar_bytes(kgc, &scalar)?.encode());
     }
     let point = |bytes: &[u8]| Ok::<_, IbeOrderError>(*MasterPublicKey::decode(bytes)?.point());
-    let points = public.shares().map(|(kgc, share)| Ok((kgc, point(share.as_bytes())?)));
+    let points = made.public_shares.iter().map(|(kgc, share)| Ok((*kgc, point(share)?)));
     let points = points.collect::<Result<Vec<_>, IbeOrderError>>()?;
-    let master = MasterPublicKey::decode(public.master().as_bytes())?;
-    Ok((shares, quiver_ibe::PublicShares::new(public.parameters().threshold(), master, points)?))
+    let master = MasterPublicKey::decode(&made.public)?;
+    Ok((shares, quiver_ibe::PublicShares::new(made.threshold, master, points)?))
 }
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{MasterSecret, Purpose, Ristretto255};
+    use quiver_ainq::{Bls12381G1, MasterSecret, Purpose, Ristretto255};
     use quiver_ibe::{UnverifiedKeyShare, combine};
-    use quiver_quorum::QuorumParameters;
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;
 
     use super::*;
-    use crate::generate;
 
-    fn archive(quorum: Option<QuorumParameters>) -> IbeAuthority<Ristretto255> {
+    fn archive(quorum: Option<(u16, u16)>) -> IbeAuthority<Ristretto255> {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let master = MasterSecret::<Ristretto255>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
@@ -230,16 +222,16 @@ mod tests {
         };
         match quorum {
             None => IbeAuthority::alone(&deployment, &mut rng, sign).unwrap(),
-            Some(parameters) => {
-                let made = generate::<Bls12381G1>(parameters, [0; 32], &mut rng).unwrap();
-                IbeAuthority::together(&deployment, &made, sign).unwrap()
+            Some((kgcs, threshold)) => {
+                let made = SharedSecret::generate::<Bls12381G1>(kgcs, threshold, [0; 32], &mut rng).unwrap();
+                IbeAuthority::together(&deployment, made, sign).unwrap()
             }
         }
     }
 
     #[test]
     fn an_order_opens_with_the_shares_of_enough_kgcs_and_with_those_of_fewer_does_not() {
-        for (quorum, needed) in [(None, 1), (Some(QuorumParameters::new(5, 3).unwrap()), 3)] {
+        for (quorum, needed) in [(None, 1), (Some((5, 3)), 3)] {
             let (archive, mut rng) = (archive(quorum), ChaCha8Rng::seed_from_u64(3));
             let condition = phase_two(&Name::new("alpha").unwrap()).unwrap();
             let authority = archive.authority();
@@ -256,7 +248,7 @@ mod tests {
 
     #[test]
     fn every_kgc_holds_the_share_of_its_statement() {
-        let archive = archive(Some(QuorumParameters::new(3, 2).unwrap()));
+        let archive = archive(Some((3, 2)));
         assert!((1..=3).all(|kgc| archive.holding(kgc).is_ok_and(|holding| holding.kgc() == kgc)));
         assert!(archive.holding(4).is_err());
     }

@@ -20,20 +20,19 @@ use quiver_key_release::{
     Approval, Audience, CollectTiming, DEFAULT_RATE, ReleaseConfig, ReleasePolicy, ShareReleaser, ShareServer,
 };
 use quiver_machine::{Either, Snapshot};
-use quiver_quorum::{QuorumParameters, QuorumSuite};
 use rand_core::RngCore;
 
 use crate::admission::{Checkpoint, CheckpointContext, Rules};
 use crate::conditions::{IbeAuthority, SealedOrder, phase_two};
 use crate::drone_node::DroneNode;
 use crate::kgc_node::{KgcNode, KgcNodeRecord};
-use crate::quorum::master_key::{MasterKey, Single, Threshold, generate};
+use crate::master_key::{MasterKey, MasterKeySuite};
+use crate::quorum::master_key::SharedSecret;
 use crate::rng_stream::{self, RngStream};
-use crate::step::Sabotage;
 use crate::{EPOCH_START, NodeId, Setup, WorldError};
 
 /// The deployment's name.
-const DEPLOYMENT: &str = "world";
+pub(crate) const DEPLOYMENT: &str = "world";
 /// The group's name.
 pub const GROUP: &str = "alpha";
 
@@ -48,17 +47,9 @@ pub fn edge_name(number: u32) -> Name {
     name(&format!("edge-{number}"))
 }
 
-fn name(text: &str) -> Name {
+/// A name of the world.
+pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("names of the world are short and plain")
-}
-
-/// Refuses numbers of KGCs that make no quorum, in words.
-pub(crate) fn check_quorum(kgcs: u16, threshold: u16) -> Result<(), String> {
-    match (kgcs, threshold) {
-        (1, 1) => Ok(()),
-        (1, _) => Err("a single KGC issues keys alone: the threshold is 1".into()),
-        _ => QuorumParameters::new(kgcs, threshold).map(drop).map_err(|error| error.to_string()),
-    }
 }
 
 /// A deployment and what its nodes are set up with. The same seed gives the same keys and tokens.
@@ -85,20 +76,11 @@ pub struct Fleet<S: Suite> {
     pub(crate) edge_timing: EdgeTiming,
 }
 
-impl<S: QuorumSuite> Fleet<S> {
+impl<S: MasterKeySuite> Fleet<S> {
     pub(crate) fn new(setup: &Setup) -> Result<Self, WorldError> {
         let (seed, members) = (setup.fleet_seed, setup.members);
         let mut rng = rng_stream::generator(seed, RngStream::Founder);
-        check_quorum(setup.kgcs, setup.threshold).map_err(WorldError::Quorum)?;
-        let master_key: Box<dyn MasterKey<S>> = match setup.kgcs {
-            1 => Box::new(Single::found::<S>(&mut rng)),
-            kgcs => {
-                let low = u16::from(setup.sabotage == Sabotage::LowDegree);
-                let founded = QuorumParameters::new(kgcs, setup.threshold - low)
-                    .and_then(|parameters| Threshold::<S>::found(name(DEPLOYMENT), parameters, &mut rng));
-                Box::new(founded.map_err(|error| WorldError::Quorum(error.to_string()))?)
-            }
-        };
+        let master_key = S::found_master_key(setup, &mut rng)?;
         let operator = OperatorSecretKey::generate(&mut rng);
         let deployment = Deployment::new(name(DEPLOYMENT), master_key.public());
         let checkpoint = setup
@@ -334,18 +316,15 @@ fn archive<S: Suite>(
 ) -> Result<IbeAuthority<S>, WorldError> {
     let mut rng = rng_stream::generator(setup.fleet_seed, RngStream::IbeAuthority);
     let mut dice = rng_stream::generator(setup.fleet_seed, RngStream::Orders);
-    let quorum = QuorumParameters::new(setup.kgcs, setup.threshold).ok();
     let sign = |statement: &AuthorityStatement<S>| {
         master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
     };
-    let archive = match quorum {
-        None => IbeAuthority::alone(deployment, &mut rng, sign),
-        Some(parameters) => {
-            let context = Hasher::new("quiver/1 world release").finish();
-            let made = generate::<Bls12381G1>(parameters, context, &mut rng);
-            let made = made.map_err(|error| WorldError::Quorum(error.to_string()))?;
-            IbeAuthority::together(deployment, &made, sign)
-        }
+    let archive = if setup.kgcs == 1 {
+        IbeAuthority::alone(deployment, &mut rng, sign)
+    } else {
+        let context = Hasher::new("quiver/1 world release").finish();
+        let made = SharedSecret::generate::<Bls12381G1>(setup.kgcs, setup.threshold, context, &mut rng)?;
+        IbeAuthority::together(deployment, made, sign)
     };
     archive.map_err(|error| WorldError::Quorum(error.to_string()))
 }

@@ -3,7 +3,7 @@
 mod byzantine_kgc;
 mod invariant;
 mod lying_kgcs;
-pub mod master_key;
+pub(crate) mod master_key;
 
 pub(crate) use self::byzantine_kgc::ByzantineKgc;
 pub(crate) use self::invariant::QuorumEvidence;

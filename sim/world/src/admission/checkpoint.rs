@@ -21,7 +21,7 @@ use quiver_kem::KemSetting;
 use rand_chacha::ChaCha8Rng;
 use zeroize::Zeroizing;
 
-use crate::quorum::master_key::MasterKey;
+use crate::master_key::MasterKey;
 use crate::rng_stream::{self, RngStream, below};
 
 /// Certified fields of every drone: metres from the origin, and percent.
@@ -335,7 +335,7 @@ mod tests {
     use quiver_ainq::Ristretto255;
 
     use super::*;
-    use crate::quorum::master_key::Single;
+    use crate::master_key::Single;
 
     const NOW: UnixTime = 1_000_000;
 
