@@ -39,10 +39,76 @@ pub use self::sightings::Sightings;
 pub use self::tags::distinguish;
 
 pub use quiver_admission::certifying::{MAX_PERIOD, MIN_PERIOD};
-use quiver_admission::{AdmissionError, AdmissionMessage, Ending};
+use quiver_admission::{AdmissionError, AdmissionMessage, AdmittingLeaderEvent, AnonymousEvent, Ending};
 use quiver_ainq::{Deployment, Suite};
 pub use quiver_garble::policy::MAX_TEXT;
+use quiver_machine::Peer;
 use quiver_message::Message;
+
+use crate::NodeEvent;
+use crate::feature_event::FeatureEvent;
+use crate::step::{MachineEnd, StandInProgress};
+
+/// An event of a node that admits anonymous drones, or is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdmissionNodeEvent {
+    /// A leader's gate did not admit the drone on this connection.
+    Denied {
+        /// The connection.
+        peer: Peer,
+        /// Reason.
+        why: AdmissionError,
+    },
+    /// An anonymous edge.
+    Anonymous(AnonymousEvent),
+}
+
+impl FeatureEvent for AdmissionNodeEvent {
+    fn describe(&self) -> Option<String> {
+        Some(match self {
+            Self::Denied { why, .. } => format!("does not admit a drone: {why}"),
+            Self::Anonymous(AnonymousEvent::Admitted { .. }) => "is admitted anonymously".into(),
+            Self::Anonymous(AnonymousEvent::Ended(why)) => match why {
+                Ending::Denied(error) => format!("is not admitted: {error}"),
+                Ending::PeriodOver => "is out: the period of its credential is over".into(),
+                Ending::Dropped => "is out: the leader knows it no more".into(),
+                Ending::Evicted => "is evicted".into(),
+                _ => "is out, as it asked".into(),
+            },
+            Self::Anonymous(AnonymousEvent::Edge(_)) => return None,
+        })
+    }
+
+    fn progress(&self) -> Option<StandInProgress> {
+        match self {
+            Self::Anonymous(AnonymousEvent::Admitted { .. }) => Some(StandInProgress::Admitted),
+            Self::Anonymous(AnonymousEvent::Ended(why)) => Some(StandInProgress::Ended(match why {
+                Ending::Left => MachineEnd::Left,
+                why if why.is_final() => MachineEnd::Final,
+                _ => MachineEnd::Passing,
+            })),
+            Self::Denied { .. } | Self::Anonymous(AnonymousEvent::Edge(_)) => None,
+        }
+    }
+}
+
+impl From<AdmittingLeaderEvent> for NodeEvent {
+    fn from(event: AdmittingLeaderEvent) -> Self {
+        match event {
+            AdmittingLeaderEvent::Leader(event) => Self::Leader(event),
+            AdmittingLeaderEvent::Denied { peer, why } => AdmissionNodeEvent::Denied { peer, why }.into(),
+        }
+    }
+}
+
+impl From<AnonymousEvent> for NodeEvent {
+    fn from(event: AnonymousEvent) -> Self {
+        match event {
+            AnonymousEvent::Edge(event) => Self::Edge(event),
+            event => AdmissionNodeEvent::Anonymous(event).into(),
+        }
+    }
+}
 
 /// The message of admission in these bytes, if they are one.
 pub(crate) fn read<S: Suite>(deployment: &Deployment<S>, bytes: &[u8]) -> Option<AdmissionMessage<S>> {

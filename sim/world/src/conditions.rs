@@ -10,15 +10,19 @@ mod phases;
 use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite};
 use quiver_crypto::canonical::{Reader, Writer};
 use quiver_crypto::{Secret, aead};
+use quiver_enrolment::KgcEvent;
 use quiver_ibe::{
     Condition, Dealing, IbeCiphertext, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare,
 };
-use quiver_key_release::{Holding, ReleaseAuthority, ReleaseParameters};
+use quiver_key_release::{CollectEvent, Holding, ReleaseAuthority, ReleaseEvent, ReleaseParameters};
+use quiver_machine::Either;
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 pub(crate) use self::approvals::ReleaseApprovals;
 pub(crate) use self::invariant::Orders;
+use crate::NodeEvent;
+use crate::feature_event::FeatureEvent;
 use crate::quorum::master_key::SharedSecret;
 
 /// The channel on which orders are handed on.
@@ -201,6 +205,42 @@ fn together(made: SharedSecret) -> Result<IbeMasterShares, IbeOrderError> {
     let points = points.collect::<Result<Vec<_>, IbeOrderError>>()?;
     let master = MasterPublicKey::decode(&made.public)?;
     Ok((shares, quiver_ibe::PublicShares::new(made.threshold, master, points)?))
+}
+
+/// An event of a node's part that releases or collects keys of conditions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConditionNodeEvent {
+    /// The release of condition keys at a KGC.
+    Release(ReleaseEvent),
+    /// The part of a drone that collects them.
+    Collector(CollectEvent),
+    /// A drone has opened an order that waited for its condition: its text.
+    Opened(Vec<u8>),
+}
+
+impl FeatureEvent for ConditionNodeEvent {
+    fn describe(&self) -> Option<String> {
+        match self {
+            Self::Opened(_) => Some("opens the order that waited for its condition".into()),
+            Self::Release(_) | Self::Collector(_) => None,
+        }
+    }
+
+    fn culprit(&self) -> Option<KgcId> {
+        match self {
+            Self::Collector(CollectEvent::Culprit { kgc, .. }) => Some(*kgc),
+            Self::Release(_) | Self::Collector(_) | Self::Opened(_) => None,
+        }
+    }
+}
+
+impl From<Either<KgcEvent, ReleaseEvent>> for NodeEvent {
+    fn from(event: Either<KgcEvent, ReleaseEvent>) -> Self {
+        match event {
+            Either::Left(event) => Self::Kgc(event),
+            Either::Right(event) => ConditionNodeEvent::Release(event).into(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use std::time::Duration;
 use quiver_admission::{AnonymousEvent, AnyEdge};
 use quiver_ainq::{Deployment, DroneKeypair, Suite};
 use quiver_delivery::Standalone;
-use quiver_enrolment::EnrolmentTrouble;
 use quiver_envelope::Envelopes;
 use quiver_group::EdgeEvent;
 use quiver_ibe::{Condition, IdentityKey};
@@ -19,7 +18,7 @@ use quiver_machine::{Either, Input, Machine, Node, Now, Output, Peer, Route, Sna
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
-use crate::conditions::{CHANNEL, SealedOrder};
+use crate::conditions::{CHANNEL, ConditionNodeEvent, SealedOrder};
 use crate::{DroneNodeCommand, NodeEvent};
 
 /// Time for which a drone asks for a key.
@@ -146,7 +145,7 @@ impl<S: Suite> IbeClient<S> {
     /// Output of the collector, or its deadline.
     fn poll(&mut self) -> Result<Output<NodeEvent, Snapshot>, Option<Duration>> {
         if let Some(text) = self.opened.pop_front() {
-            return Ok(Output::Event(NodeEvent::Opened(text)));
+            return Ok(Output::Event(ConditionNodeEvent::Opened(text).into()));
         }
         let Some(collector) = &mut self.collector else { return Err(None) };
         match collector.poll_output() {
@@ -156,7 +155,7 @@ impl<S: Suite> IbeClient<S> {
                 if let CollectEvent::Collected { condition, key } = &event {
                     self.collected(condition, key);
                 }
-                Ok(Output::Event(NodeEvent::Collector(event)))
+                Ok(Output::Event(ConditionNodeEvent::Collector(event).into()))
             }
             Output::Block(peer) => Ok(Output::Block(peer)),
             Output::Disconnect(peer) => Ok(Output::Disconnect(peer)),
@@ -206,18 +205,5 @@ impl<S: Suite> Machine for DroneNode<S> {
             }
             Err(deadline) => Output::Timeout(edge.into_iter().chain(deadline).min()),
         }
-    }
-}
-
-/// The KGC that sent a wrong share, if that is what the event reports.
-pub(crate) fn culprit(event: &NodeEvent) -> Option<quiver_ainq::KgcId> {
-    match event {
-        NodeEvent::Edge(EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare { kgc, .. }))
-        | NodeEvent::Leader(quiver_group::LeaderEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare {
-            kgc,
-            ..
-        }))
-        | NodeEvent::Collector(CollectEvent::Culprit { kgc, .. }) => Some(*kgc),
-        _ => None,
     }
 }

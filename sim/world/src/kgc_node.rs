@@ -1,8 +1,8 @@
 //! A KGC's composite machine: enrolment, release of condition keys, and byzantine behaviour on request.
 
 use quiver_ainq::{KgcId, OperatorPublicKey, Suite};
-use quiver_enrolment::{Kgc, KgcCommand, KgcEvent, KgcRecord};
-use quiver_key_release::{ReleaseCommand, ReleaseEvent, ShareReleased, ShareServer};
+use quiver_enrolment::{Kgc, KgcCommand, KgcRecord};
+use quiver_key_release::{ReleaseCommand, ShareReleased, ShareServer};
 use quiver_machine::{Destination, Either, Input, Machine, Node, Now, Output, Primary};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
@@ -62,15 +62,6 @@ impl<S: Suite> Machine for KgcNode<S> {
                 Output::Transmit { to: Destination::Peer(peer), payload }
             }
             (_, output) => output,
-        }
-    }
-}
-
-impl From<Either<KgcEvent, ReleaseEvent>> for NodeEvent {
-    fn from(event: Either<KgcEvent, ReleaseEvent>) -> Self {
-        match event {
-            Either::Left(event) => Self::Kgc(event),
-            Either::Right(event) => Self::Release(event),
         }
     }
 }

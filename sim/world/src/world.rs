@@ -27,7 +27,6 @@ pub use self::actions::message_number;
 use self::feature::Features;
 pub(crate) use self::feature::{Acted, WorldFeature};
 pub use self::kernel::WorldKernel;
-pub(crate) use self::nodes::anonymous_end;
 pub use self::setup::{Disks, Setup, WorldError};
 pub(crate) use self::wire::{Wire, WireContext};
 use crate::admission::AdmissionEvent;

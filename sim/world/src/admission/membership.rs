@@ -16,7 +16,7 @@ use crate::EPOCH_START;
 use crate::drone_node::DroneNode;
 use crate::rng_stream::{self, RngStream, below};
 use crate::step::MachineEnd;
-use crate::world::{Acted, ScheduledAction, WorldFeature, WorldKernel, anonymous_end};
+use crate::world::{Acted, ScheduledAction, WorldFeature, WorldKernel};
 use crate::{Action, NodeId, Step};
 
 /// Interval at which a drone without a key is checked again, or one whose clock shows another period than the
@@ -200,11 +200,11 @@ impl<S: Suite> WorldFeature<S> for AnonymousDrones {
     fn on_step(&mut self, kernel: &mut WorldKernel<S>, step: &Step) {
         let NodeId::Edge(edge) = step.node else { return };
         let Some(drone) = self.0.get_mut(&edge) else { return };
-        let (admitted, end) = anonymous_end(step);
-        if admitted {
+        let progress = step.stand_in();
+        if progress.admitted {
             drone.admitted();
         }
-        if let Some(end) = end {
+        if let Some(end) = progress.end {
             finish(kernel, edge, drone, end);
         }
     }

@@ -159,8 +159,7 @@ fn report(event: &NodeEvent) -> String {
         NodeEvent::Kgc(event) => format!("{event:?}"),
         NodeEvent::Leader(event) => format!("{event:?}"),
         NodeEvent::Edge(event) => format!("{event:?}"),
-        NodeEvent::Anonymous(event) => format!("{event:?}"),
-        event => format!("{event:?}"),
+        NodeEvent::Feature(event) => format!("{event:?}"),
     };
     text.chars().take(160).collect()
 }

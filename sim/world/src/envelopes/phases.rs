@@ -6,7 +6,7 @@ use quiver_ainq::Suite;
 use quiver_envelope::EnvelopeEvent;
 use quiver_machine::Either;
 
-use super::{AbeAuthority, ORDERS, Order, OrderError};
+use super::{AbeAuthority, EnvelopeNodeEvent, ORDERS, Order, OrderError};
 use crate::Invariant;
 use crate::message_number;
 use crate::rng_stream::{self, RngStream};
@@ -24,7 +24,7 @@ pub(crate) struct OpenedEnvelopes {
 }
 
 impl OpenedEnvelopes {
-    pub(crate) fn note(&mut self, edge: u32, event: &EnvelopeEvent) {
+    pub(crate) fn note(&mut self, edge: u32, EnvelopeNodeEvent::Envelope(event): &EnvelopeNodeEvent) {
         match event {
             EnvelopeEvent::Opened { data, author: Some(_), .. } => match message_number(data) {
                 Some(order) => *self.opened.entry((order, edge)).or_default() += 1,

@@ -10,7 +10,6 @@ use quiver_testbed::Traffic;
 
 use super::exports::Exporter;
 use super::{Exports, Recording, Scenario, Tally};
-use crate::drone_node::culprit;
 use crate::invariants::all_violations;
 use crate::radio::Ledger;
 use crate::suite::over;
@@ -331,7 +330,7 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
 
 impl<S: Suite> Counter<S> {
     fn heard(&mut self, step: &Step, event: &NodeEvent, counts: bool) {
-        self.tally.liars.extend(culprit(event));
+        self.tally.liars.extend(event.culprit());
         match event {
             NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => {
                 debug_assert!(matches!(step.node, NodeId::Leader(_)), "only leaders make epochs");

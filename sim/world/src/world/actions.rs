@@ -8,12 +8,10 @@ use quiver_envelope::Envelopes;
 use quiver_group::leader::RestoreError;
 use quiver_group::{EdgeCommand, Leader, LeaderCommand};
 use quiver_machine::{Either, Node as RoleNode};
-use quiver_relay::{Relay, RelayTiming};
 
 use super::kernel::WorldKernel;
 use super::{Acted, LeaderNode, ScheduledAction, World};
 use crate::fleet::edge_name;
-use crate::relays::RelayNode;
 use crate::rng_stream::{self, RngStream};
 use crate::step::Sabotage;
 use crate::{Action, Cause, DiskState, Effect, NodeId, Partition, Step};
@@ -250,9 +248,7 @@ impl<S: Suite> World<S> {
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
             }
             NodeId::Relay(number) => {
-                let relay = Relay::new(kernel.nodes.edges.len(), RelayTiming::default());
-                let mut machine = RelayNode::new(relay);
-                features.relays.prepare(kernel.setup(), number, &mut machine);
+                let machine = features.relays.machine(kernel, number);
                 let sim_node = kernel.nodes.relay_node_mut(number)?;
                 sim_node.power_on(now, machine, rng(sim_node.life + 1));
                 Ok(())

@@ -180,12 +180,6 @@ impl<S: Suite> WorldKernel<S> {
         self.wire.links.connection(a, b)
     }
 
-    /// Number of connected relays of a leader, and of the drones behind them.
-    pub fn relayed(&self, ordinal: u16) -> Option<(usize, usize)> {
-        let leader = self.nodes.leader_node(ordinal)?.machine.as_deref()?;
-        Some(leader.relayed())
-    }
-
     pub(crate) fn index(&self) -> NodeIndex {
         self.nodes.index
     }

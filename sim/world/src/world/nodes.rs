@@ -20,7 +20,6 @@ use crate::node_id::NodeIndex;
 use crate::relays::RelayNode;
 
 pub(super) use self::split::Split;
-pub(crate) use self::split::anonymous_end;
 pub(super) use self::steps::{StepOptions, take_step};
 
 /// The nodes, by role and number.
@@ -55,7 +54,7 @@ impl<S: Suite> SimNodes<S> {
         self.kgcs.get_mut(usize::from(id).checked_sub(1)?)
     }
 
-    pub(super) fn leader_node(&self, ordinal: u16) -> Option<&SimNode<LeaderNode<S>>> {
+    pub(crate) fn leader_node(&self, ordinal: u16) -> Option<&SimNode<LeaderNode<S>>> {
         self.leaders.get(usize::from(ordinal))
     }
 
