@@ -10,6 +10,8 @@
 //! |---|---|
 //! | `checkpoint` | the authority, the policy, the drones' fields |
 //! | `anonymous_drone` | the state of an anonymous drone |
+//! | `anonymous_machine` | its machine, in the place of an edge |
+//! | `gated_leader` | a leader with the gate before it |
 //! | `sightings` | all that leaders receive and send, by drone and life |
 //! | `links` | looking for what two lives of one drone have in common |
 //! | `invariant` | what must hold of anonymous drones and their leaders |
@@ -18,7 +20,9 @@
 //! | `tags` | a leader that writes something into a drone in one life and looks for it in the next |
 
 mod anonymous_drone;
+mod anonymous_machine;
 mod checkpoint;
+mod gated_leader;
 mod invariant;
 mod links;
 mod membership;
@@ -27,27 +31,29 @@ mod sightings;
 mod tags;
 
 use self::anonymous_drone::{AnonymousDrone, Return, Showing};
+use self::anonymous_machine::AnonymousMachine;
 pub use self::checkpoint::{
     ANSWERS, CertifiedFields, Checkpoint, CheckpointContext, CheckpointError, FENCE, FIELDS, PERIOD, Rules,
     check,
 };
+pub(crate) use self::gated_leader::GatedLeader;
 pub(crate) use self::invariant::{AnonymousAdmission, Pseudonyms, out_of_place};
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
-pub(crate) use self::membership::{AdmissionEvent, AnonymousDrones};
+pub(crate) use self::membership::AnonymousDrones;
 pub(crate) use self::phases::AnonymousMembers;
 pub use self::sightings::Sightings;
 pub use self::tags::distinguish;
 
 pub use quiver_admission::certifying::{MAX_PERIOD, MIN_PERIOD};
-use quiver_admission::{AdmissionError, AdmissionMessage, AdmittingLeaderEvent, AnonymousEvent, Ending};
+use quiver_admission::{AdmissionError, AdmissionMessage, AnonymousEdge, AnonymousEvent, Ending};
 use quiver_ainq::{Deployment, Suite};
 pub use quiver_garble::policy::MAX_TEXT;
 use quiver_machine::Peer;
 use quiver_message::Message;
 
-use crate::NodeEvent;
 use crate::feature_event::FeatureEvent;
 use crate::step::{MachineEnd, StandInProgress};
+use crate::{DroneRole, Fleet};
 
 /// An event of a node that admits anonymous drones, or is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,22 +98,16 @@ impl FeatureEvent for AdmissionNodeEvent {
     }
 }
 
-impl From<AdmittingLeaderEvent> for NodeEvent {
-    fn from(event: AdmittingLeaderEvent) -> Self {
-        match event {
-            AdmittingLeaderEvent::Leader(event) => Self::Leader(event),
-            AdmittingLeaderEvent::Denied { peer, why } => AdmissionNodeEvent::Denied { peer, why }.into(),
-        }
+impl<S: Suite> Fleet<S> {
+    /// Admission checkpoint of the leaders, if they demand a policy.
+    pub fn checkpoint(&self) -> Option<&Checkpoint<S>> {
+        self.features.admission.as_ref()
     }
 }
 
-impl From<AnonymousEvent> for NodeEvent {
-    fn from(event: AnonymousEvent) -> Self {
-        match event {
-            AnonymousEvent::Edge(event) => Self::Edge(event),
-            event => AdmissionNodeEvent::Anonymous(event).into(),
-        }
-    }
+/// The machine of an anonymous drone; `None` for an edge under its name.
+pub(crate) fn anonymous_edge<S: Suite>(drone: &DroneRole<S>) -> Option<&AnonymousEdge<S>> {
+    drone.stand_in::<AnonymousMachine<S>>().map(|machine| &**machine)
 }
 
 /// The message of admission in these bytes, if they are one.

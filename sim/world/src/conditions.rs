@@ -5,25 +5,35 @@
 
 mod approvals;
 mod invariant;
+mod order_reader;
 mod phases;
+mod release_lie;
 
-use quiver_ainq::{AuthorityStatement, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite};
+use quiver_ainq::{
+    AuthorityStatement, Bls12381G1, Deployment, KgcId, Name, Purpose, SignedAuthority, StatementSignature,
+    Suite,
+};
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_crypto::{Secret, aead};
-use quiver_enrolment::KgcEvent;
+use quiver_crypto::{Hasher, Secret, aead};
 use quiver_ibe::{
     Condition, Dealing, IbeCiphertext, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare,
 };
-use quiver_key_release::{CollectEvent, Holding, ReleaseAuthority, ReleaseEvent, ReleaseParameters};
-use quiver_machine::Either;
+use quiver_key_release::{
+    CollectEvent, Holding, ReleaseAuthority, ReleaseEvent, ReleaseParameters, ShareReleased,
+};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 pub(crate) use self::approvals::ReleaseApprovals;
 pub(crate) use self::invariant::Orders;
-use crate::NodeEvent;
+pub(crate) use self::order_reader::OrderReader;
+pub(crate) use self::release_lie::ReleaseLie;
 use crate::feature_event::FeatureEvent;
+use crate::master_key::MasterKey;
 use crate::quorum::master_key::SharedSecret;
+use crate::record::Record;
+use crate::rng_stream::{self, RngStream};
+use crate::{Fleet, NodeEvent, Setup, WorldError};
 
 /// The channel on which orders are handed on.
 pub const CHANNEL: &str = "orders";
@@ -158,6 +168,30 @@ impl<S: Suite> IbeAuthority<S> {
         Self::new(deployment, together(made.into())?, sign)
     }
 
+    /// The key of a world, if it has orders.
+    pub(crate) fn of_world(
+        setup: &Setup,
+        deployment: &Deployment<S>,
+        master_key: &dyn MasterKey<S>,
+    ) -> Result<Option<Self>, WorldError> {
+        if !setup.orders {
+            return Ok(None);
+        }
+        let mut rng = rng_stream::generator(setup.fleet_seed, RngStream::IbeAuthority);
+        let mut dice = rng_stream::generator(setup.fleet_seed, RngStream::Orders);
+        let sign = |statement: &AuthorityStatement<S>| {
+            master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
+        };
+        let founded = if setup.kgcs == 1 {
+            Self::alone(deployment, &mut rng, sign)
+        } else {
+            let context = Hasher::new("quiver/1 world release").finish();
+            let made = SharedSecret::generate::<Bls12381G1>(setup.kgcs, setup.threshold, context, &mut rng)?;
+            Self::together(deployment, made, sign)
+        };
+        founded.map(Some).map_err(|error| WorldError::Quorum(error.to_string()))
+    }
+
     fn new(
         deployment: &Deployment<S>,
         (shares, publics): IbeMasterShares,
@@ -234,18 +268,49 @@ impl FeatureEvent for ConditionNodeEvent {
     }
 }
 
-impl From<Either<KgcEvent, ReleaseEvent>> for NodeEvent {
-    fn from(event: Either<KgcEvent, ReleaseEvent>) -> Self {
-        match event {
-            Either::Left(event) => Self::Kgc(event),
-            Either::Right(event) => ConditionNodeEvent::Release(event).into(),
-        }
+impl From<ReleaseEvent> for NodeEvent {
+    fn from(event: ReleaseEvent) -> Self {
+        ConditionNodeEvent::Release(event).into()
+    }
+}
+
+impl Record for ShareReleased {
+    fn bytes(&self) -> usize {
+        self.condition.as_str().len() + self.name.as_bytes().len() + 88
+    }
+
+    fn compact(self) -> Self {
+        self
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        sink(self.condition.as_str().as_bytes());
+        sink(&self.handle);
+    }
+}
+
+impl<S: Suite> Fleet<S> {
+    /// The master key of conditions.
+    pub(crate) fn archive(&self) -> Option<&IbeAuthority<S>> {
+        self.features.conditions.as_ref()
+    }
+
+    fn phase_two(&self) -> Condition {
+        phase_two(self.group()).expect("the group's name is short and plain")
+    }
+
+    /// An order sealed to the second phase; `None` if there is no key for it.
+    pub(crate) fn order(&self, number: u32) -> Option<Vec<u8>> {
+        let mut rng = rng_stream::generator(self.seed() ^ u64::from(number), RngStream::Orders);
+        let master = self.archive()?.authority().master();
+        let order = SealedOrder::seal(master, self.phase_two(), &number.to_be_bytes(), &mut rng);
+        Some(order.expect("the text is short").encode())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{Bls12381G1, MasterSecret, Purpose, Ristretto255};
+    use quiver_ainq::{MasterSecret, Ristretto255};
     use quiver_ibe::{UnverifiedKeyShare, combine};
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;

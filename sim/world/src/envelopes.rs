@@ -8,7 +8,6 @@ use quiver_abe::{
 };
 use quiver_ainq::Suite;
 use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeEvent, EnvelopeMessage};
-use quiver_machine::Either;
 use quiver_message::Message;
 use quiver_policy::{AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
@@ -37,15 +36,9 @@ pub enum EnvelopeNodeEvent {
 
 impl FeatureEvent for EnvelopeNodeEvent {}
 
-impl<E> From<Either<E, EnvelopeEvent>> for NodeEvent
-where
-    Self: From<E>,
-{
-    fn from(event: Either<E, EnvelopeEvent>) -> Self {
-        match event {
-            Either::Left(event) => event.into(),
-            Either::Right(event) => EnvelopeNodeEvent::Envelope(event).into(),
-        }
+impl From<EnvelopeEvent> for NodeEvent {
+    fn from(event: EnvelopeEvent) -> Self {
+        EnvelopeNodeEvent::Envelope(event).into()
     }
 }
 

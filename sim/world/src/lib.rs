@@ -17,8 +17,11 @@
 mod action;
 mod air;
 mod drone_node;
+mod drone_role;
 mod event_queue;
 mod feature_event;
+mod feature_part;
+mod features;
 mod fleet;
 mod invariants;
 mod kgc_node;
@@ -50,7 +53,11 @@ pub mod trace;
 
 pub use self::action::{Action, Forgery};
 pub use self::air::{Air, AirSetup, compute_cost, rekey_number};
+pub use self::drone_node::DroneNodeCommand;
+pub use self::drone_role::{DroneRole, EdgeStandIn};
 pub use self::feature_event::{AnyFeatureEvent, FeatureEvent};
+pub use self::feature_part::{FeatureCommand, RoleCommand};
+pub use self::features::LeaderNodeCommand;
 pub use self::fleet::{Fleet, GROUP, edge_name};
 pub use self::invariants::{Invariant, Invariants, Violation, bound};
 pub use self::master_key::MasterKeySuite;
@@ -67,6 +74,4 @@ pub use self::toy::InsecureToy;
 pub use self::two_hops::{Repeats, TwoHops, TwoHopsReport};
 pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
 
-pub use self::world::{
-    Disks, DroneNodeCommand, LeaderNodeCommand, Setup, World, WorldError, WorldKernel, message_number,
-};
+pub use self::world::{Disks, Setup, World, WorldError, WorldKernel, message_number};

@@ -5,6 +5,6 @@ mod invariant;
 mod lying_kgcs;
 pub(crate) mod master_key;
 
-pub(crate) use self::byzantine_kgc::ByzantineKgc;
+pub(crate) use self::byzantine_kgc::{ByzantineKgc, EnrolmentLie, KgcLie};
 pub(crate) use self::invariant::QuorumEvidence;
 pub(crate) use self::lying_kgcs::LyingKgcs;

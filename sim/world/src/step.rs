@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_ainq::KgcId;
 use quiver_enrolment::{EnrolmentTrouble, KgcEvent};
 use quiver_group::{EdgeEvent, LeaderEvent};
-use quiver_machine::{Destination, Machine, Misdeed, Peer};
+use quiver_machine::{Destination, Either, Machine, Misdeed, Peer};
 use quiver_testbed::{Disk, Keep, OutputSink, matching};
 use sha2::{Digest, Sha256};
 
@@ -331,14 +331,27 @@ where
     }
 }
 
+impl From<KgcEvent> for NodeEvent {
+    fn from(event: KgcEvent) -> Self {
+        Self::Kgc(event)
+    }
+}
+
 impl<E: FeatureEvent> From<E> for NodeEvent {
     fn from(event: E) -> Self {
         Self::Feature(event.into())
     }
 }
 
-impl From<EdgeEvent> for NodeEvent {
-    fn from(event: EdgeEvent) -> Self {
-        Self::Edge(event)
+/// Events of a role and of the features' parts beside it.
+impl<E> From<Either<E, Self>> for NodeEvent
+where
+    Self: From<E>,
+{
+    fn from(event: Either<E, Self>) -> Self {
+        match event {
+            Either::Left(event) => event.into(),
+            Either::Right(event) => event,
+        }
     }
 }

@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::{
     AgreedSecret, DroneKeypair, DronePublicKey, Epoch, EpochKind, EpochPart, Error, GroupContext, Handle,
     Header, KemKey, KemTerm, Membership, Pseudonym, RevocationStatement, Slot, SparePair, StrategyKind,
@@ -31,6 +30,7 @@ use sha2::{Digest, Sha256};
 
 use super::history::{HeldKey, export_channel, show};
 use super::{Evidence, Invariant, InvariantCheck};
+use crate::admission::anonymous_edge;
 use crate::relays::carried;
 use crate::{Action, Effect, InsecureToy, NodeEvent, NodeId, Sabotage, Step, StepObserver, World};
 
@@ -370,7 +370,8 @@ impl<S: Suite> QuantumAdversary<S> {
 
     /// A run of an anonymous drone that its leader has confirmed. Its welcome may have been recorded before.
     fn observe_run(&mut self, world: &World<S>, edge: u32, openings: &mut Vec<OpenedEpoch>) {
-        let Some(run) = world.edge(edge).and_then(AnyEdge::compromised_run) else { return };
+        let machine = world.edge(edge).and_then(anonymous_edge);
+        let Some(run) = machine.and_then(|machine| machine.compromised_run()) else { return };
         if self.doubles.get(&edge).is_some_and(|double| double.runs(run.nonce)) {
             return;
         }

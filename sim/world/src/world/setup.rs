@@ -15,7 +15,6 @@ use quiver_testbed::{Keep, SimNode, Traffic};
 use sha2::{Digest, Sha256};
 
 use super::World;
-use super::feature::Features;
 use super::headers::Headers;
 use super::kernel::WorldKernel;
 use super::links::Links;
@@ -24,6 +23,7 @@ use super::timeline::Timeline;
 use super::wire::Wire;
 use crate::admission::Rules;
 use crate::air::Air;
+use crate::features::Features;
 use crate::kgc_node::KgcNodeRecord;
 use crate::master_key::MasterKeySuite;
 use crate::mavlink::stations::MAX_STATIONS;
