@@ -17,6 +17,7 @@
 //! `quiver_bench::estimate` says.
 
 mod boards;
+pub(crate) mod command;
 mod figures;
 mod plan;
 mod schemes;
