@@ -38,6 +38,7 @@ mod two_hops;
 mod world;
 
 pub mod admission;
+pub mod boards;
 pub mod check;
 pub mod conditions;
 pub mod envelopes;

@@ -16,7 +16,7 @@ use rand::{Rng, RngCore};
 use rand_chacha::ChaCha8Rng;
 
 use crate::NodeId;
-use crate::radio::Coding;
+use crate::boards::Coding;
 
 /// Broadcasts that are repeated at once; beyond, the oldest is dropped.
 const MESSAGES: usize = 4;

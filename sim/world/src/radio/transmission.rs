@@ -5,7 +5,8 @@ use std::time::Duration;
 use rand::RngCore;
 
 use super::profile::CastProfile;
-use super::{Cast, Coding, LossState, Profile};
+use super::{Cast, LossState, Profile};
+use crate::boards::Coding;
 
 /// Costs of sending one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 
 use quiver_link::erasure::{self, MAX_CODED_MESSAGE, MAX_DATA_PIECES, TARGET, parity_within};
 
-use super::Transmission;
+use crate::radio::Transmission;
 
 /// Coding of a broadcast: in blocks of about as many data frames each, any k frames of a block of k + m
 /// suffice for it.
@@ -21,7 +21,7 @@ impl Coding {
     /// The code of a message of `data` frames with pieces of `piece` bytes, so that 99.99 % of receivers
     /// decode all of it if each frame is lost with probability `loss`. `None` if it takes one frame, or no
     /// parity.
-    pub(super) fn of(data: u32, piece: usize, loss: f64) -> Option<Self> {
+    pub(crate) fn of(data: u32, piece: usize, loss: f64) -> Option<Self> {
         if data < 2 {
             return None;
         }
@@ -37,7 +37,7 @@ impl Coding {
     }
 
     /// Data frames of each block of a message of so many.
-    pub(super) fn data(self, data: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn data(self, data: u32) -> impl Iterator<Item = u32> {
         let (each, longer) = (data / self.blocks, data % self.blocks);
         (0..self.blocks).map(move |block| each + u32::from(block < longer))
     }
