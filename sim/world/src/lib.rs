@@ -72,7 +72,7 @@ pub use self::step::{Cause, Effect, MachineEnd, NodeEvent, StandInProgress, Step
 pub use self::step::{Sabotage, StepAccount};
 pub use self::suite::WorldSuite;
 pub use self::toy::InsecureToy;
-pub use self::two_hops::{Repeats, TwoHops, TwoHopsReport};
+pub use self::two_hops::{TwoHops, TwoHopsReport};
 pub use quiver_testbed::{Burst, DiskState, EPOCH_START, LinkFaults, Traffic};
 
 pub use self::world::{Disks, Setup, World, WorldError, WorldKernel, message_number};

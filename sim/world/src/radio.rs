@@ -40,6 +40,7 @@ pub mod power;
 use std::time::Duration;
 
 pub use ledger::{Account, Ledger, Payer, Spread, Summary};
+pub(crate) use loss::happens;
 pub use loss::{Loss, LossState};
 pub use medium::{ChannelTime, Medium};
 pub use power::Energy;
