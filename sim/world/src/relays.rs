@@ -39,6 +39,16 @@ impl<S: Suite> WorldKernel<S> {
     }
 }
 
+/// A batch of a relay, as the kinds of all messages that it carries; `None` if it carries none.
+pub(crate) fn described_batch(payload: &[u8], kind: impl Fn(&[u8]) -> String) -> Option<String> {
+    let carried: Vec<String> = quiver_relay::carried(payload)
+        .iter()
+        .filter(|carried| !carried.is_empty())
+        .map(|carried| kind(carried))
+        .collect();
+    (!carried.is_empty()).then(|| format!("a batch ({})", carried.join(", ")))
+}
+
 /// Messages that a leader's message carries to the drones behind a relay (21.2), if there are relays.
 pub(crate) fn carried(setup: &Setup, payload: &[u8]) -> Vec<Vec<u8>> {
     if setup.relays > 0 { quiver_relay::carried(payload) } else { Vec::new() }

@@ -12,7 +12,7 @@ use quiver_quorum::QuorumSuite;
 
 use super::{ActionPlan, Base, ConvergenceChecker, run_to_convergence};
 use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
-use crate::{admission, envelopes};
+use crate::{admission, envelopes, relays};
 
 /// Greatest number of steps printed.
 const MAX_STEPS: usize = 48000;
@@ -127,17 +127,8 @@ fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
 /// Kind of a message, in a word; of a relay's batch, of all that it carries.
 fn kind<S: Suite>(deployment: &Deployment<S>, payload: &[u8]) -> String {
     match Message::<S>::decode(deployment, payload) {
-        Err(_) => {
-            let carried: Vec<String> = quiver_relay::carried(payload)
-                .into_iter()
-                .filter(|carried| !carried.is_empty())
-                .map(|carried| kind(deployment, &carried))
-                .collect();
-            match carried.is_empty() {
-                true => format!("{} bytes of noise", payload.len()),
-                false => format!("a batch ({})", carried.join(", ")),
-            }
-        }
+        Err(_) => relays::described_batch(payload, |carried| kind(deployment, carried))
+            .unwrap_or_else(|| format!("{} bytes of noise", payload.len())),
         Ok(message) => {
             let text = described(&message);
             text.split(['(', ' ', '{']).next().unwrap_or_default().to_string()
