@@ -12,6 +12,7 @@
 //! | `anonymous_drone` | the state of an anonymous drone |
 //! | `anonymous_machine` | its machine, in the place of an edge |
 //! | `gated_leader` | a leader with the gate before it |
+//! | `exposed_run` | a run of a drone, as the adversary that computes discrete logarithms has it |
 //! | `sightings` | all that leaders receive and send, by drone and life |
 //! | `links` | looking for what two lives of one drone have in common |
 //! | `invariant` | what must hold of anonymous drones and their leaders |
@@ -22,6 +23,7 @@
 mod anonymous_drone;
 mod anonymous_machine;
 mod checkpoint;
+mod exposed_run;
 mod gated_leader;
 mod invariant;
 mod links;
@@ -36,6 +38,7 @@ pub use self::checkpoint::{
     ANSWERS, CertifiedFields, Checkpoint, CheckpointContext, CheckpointError, FENCE, FIELDS, PERIOD, Rules,
     check,
 };
+pub(crate) use self::exposed_run::ExposedRun;
 pub(crate) use self::gated_leader::GatedLeader;
 pub(crate) use self::invariant::{AnonymousAdmission, Pseudonyms, out_of_place};
 pub use self::links::{COMPARED, EVERYBODY, STRETCH, Sighting, linked};
