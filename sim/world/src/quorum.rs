@@ -4,6 +4,7 @@ mod byzantine_kgc;
 mod invariant;
 mod lying_kgcs;
 pub(crate) mod master_key;
+mod toy;
 
 pub(crate) use self::byzantine_kgc::{ByzantineKgc, EnrolmentLie, KgcLie};
 pub(crate) use self::invariant::QuorumEvidence;
