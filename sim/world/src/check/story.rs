@@ -8,10 +8,12 @@ use quiver_ainq::{Deployment, Suite};
 use quiver_enrolment::threshold::EnrolmentMessage;
 use quiver_machine::Destination;
 use quiver_message::Message;
-use quiver_quorum::QuorumSuite;
 
 use super::{ActionPlan, Base, ConvergenceChecker, run_to_convergence};
-use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
+use crate::{
+    Action, Cause, Effect, Invariants, MasterKeySuite, NodeEvent, Step, StepObserver, Violation, World,
+    WorldError,
+};
 use crate::{admission, envelopes, relays};
 
 /// Greatest number of steps printed.
@@ -21,7 +23,7 @@ const MAX_STEPS: usize = 48000;
 ///
 /// # Errors
 /// Errors of [`World::new`].
-pub fn story<S: QuorumSuite>(
+pub fn story<S: MasterKeySuite>(
     base: &Base<S>,
     plan: &ActionPlan,
 ) -> Result<(Option<Violation>, Vec<String>), WorldError> {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use quiver_ainq::{Epoch, Name, Suite};
 use quiver_enrolment::KgcEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
-use quiver_quorum::QuorumSuite;
 use quiver_testbed::Traffic;
 
 use super::exports::Exporter;
@@ -15,8 +14,8 @@ use crate::radio::Ledger;
 use crate::suite::over;
 use crate::trace::{Trace, TraceRecorder};
 use crate::{
-    Action, DatagramEvent, Effect, Hop, Invariants, MavlinkReport, NodeEvent, NodeId, Setup, Step,
-    StepObserver, TwoHopsReport, Violation, World, WorldError, WorldSuite,
+    Action, DatagramEvent, Effect, Hop, Invariants, MasterKeySuite, MavlinkReport, NodeEvent, NodeId, Setup,
+    Step, StepObserver, TwoHopsReport, Violation, World, WorldError, WorldSuite,
 };
 
 /// Interval between checks of convergence.
@@ -124,7 +123,7 @@ impl Scenario {
         over!(suite, S => self.run_over::<S>(recording, ends))
     }
 
-    fn run_over<S: QuorumSuite>(
+    fn run_over<S: MasterKeySuite>(
         &self,
         recording: Recording,
         ends: fn() -> bool,
