@@ -12,7 +12,7 @@ pub(crate) mod authentication;
 mod drones;
 pub(crate) mod master_key;
 mod pinned;
-mod policies;
+pub(crate) mod policies;
 mod revocation_requests;
 mod schema;
 #[cfg(test)]
@@ -38,8 +38,6 @@ pub(crate) use self::authentication::{
     AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
 };
 pub(crate) use self::drones::EnrolledDrone;
-#[cfg(feature = "admission")]
-pub(crate) use self::policies::{AdmissionRow, SignedText};
 pub(crate) use self::tokens::Leads;
 use crate::error::{Error, Result};
 use crate::kgc_machine::ServingRecord;

@@ -24,7 +24,7 @@ mod chain;
 mod error;
 mod header;
 #[cfg(feature = "std")]
-mod io;
+pub mod io;
 mod kem;
 mod oneshot;
 mod receiving_session;
@@ -42,8 +42,6 @@ pub use header::{
     EnvelopeHeader, Following, Lifetime, MAX_CIPHERTEXT_LEN, MAX_GROUP_LEN, MAX_HEADER_LEN, MAX_SENDER_LEN,
     MAX_SIGNATURE_LEN, Opening, SessionId,
 };
-#[cfg(feature = "std")]
-pub use io::{IoError, open, read_header, seal};
 pub use kem::Kem;
 pub use oneshot::{OpenedBytes, open_bytes, seal_bytes};
 pub use receiving_session::ReceivingSession;

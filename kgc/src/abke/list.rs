@@ -9,7 +9,8 @@ use super::{all, schema};
 use crate::authorities::RegisteredAuthority;
 use crate::error::Result;
 use crate::grants::{grant_table, grants_of, key_table, keys_of};
-use crate::store::{AdmissionRow, GrantRow, KeyRow, Store};
+use crate::store::policies::AdmissionRow;
+use crate::store::{GrantRow, KeyRow, Store};
 
 /// An authority as it is shown.
 #[derive(Debug, Serialize)]

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::registry::RegistryWriter;
 use crate::signing::RegistrySigner;
-use crate::store::SignedText;
+use crate::store::policies::SignedText;
 use crate::token::check_end;
 
 /// Compiles the text, has the KGC sign it, records it, writes it.

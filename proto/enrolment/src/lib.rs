@@ -32,5 +32,3 @@ pub use kgc::{Kgc, KgcCommand, KgcConfig, KgcEvent, KgcRecord, KgcSigningKey, Re
 pub use kgcs::Kgcs;
 #[cfg(all(feature = "services", feature = "threshold"))]
 pub use threshold::MasterShare;
-#[cfg(feature = "threshold")]
-pub use threshold::QuorumSuite;

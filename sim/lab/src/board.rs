@@ -17,26 +17,48 @@
 //! `quiver_bench::estimate` says.
 
 mod boards;
+pub(crate) mod command;
 mod figures;
 mod plan;
 mod schemes;
 mod summary;
 mod tables;
 
+use quiver_bench::BenchError;
+use quiver_bench::figures::FiguresError;
+use quiver_bench::transcript::TranscriptError;
 use quiver_report::{Making, Observer, Report};
 
 use self::boards::Boards;
 use self::figures::BoardMeasurements;
 pub use self::plan::BoardPlan;
-use crate::Result;
 use crate::abe::published::PublishedAbe;
 use crate::blank_report::blank_report;
+use crate::{LabError, Result};
+
+impl From<BenchError> for LabError {
+    fn from(error: BenchError) -> Self {
+        Self::refused("bench shell", error)
+    }
+}
+
+impl From<TranscriptError> for LabError {
+    fn from(error: TranscriptError) -> Self {
+        Self::refused("bench shell", error)
+    }
+}
+
+impl From<FiguresError> for LabError {
+    fn from(error: FiguresError) -> Self {
+        Self::refused("embedded/figures.csv", error)
+    }
+}
 
 /// Runs the native shell and reads the recorded figures.
 ///
 /// # Errors
-/// [`Bench`](crate::LabError::Bench) if the shell refuses a line, and [`Figures`](crate::LabError::Figures)
-/// or [`Reference`](crate::LabError::Reference) if recorded or published figures cannot be read.
+/// [`Refused`](LabError::Refused) if the shell refuses a line or writes something else than figures, or if
+/// recorded figures cannot be read, and [`Reference`](LabError::Reference) if published ones cannot.
 pub fn reproduce(plan: &BoardPlan, making: Making, observer: &mut dyn Observer) -> Result<Report> {
     let (published, boards) = (PublishedAbe::read()?, Boards::read()?);
     let measured = BoardMeasurements::take(plan, observer)?;

@@ -1,6 +1,5 @@
 //! The command line of `lab`. Each command has a file of its own.
 
-mod bench;
 mod compare;
 mod reproduce;
 
@@ -11,9 +10,9 @@ use std::time::SystemTime;
 use clap::{Parser, Subcommand};
 use quiver_report::{Making, OutputArgs, Report, complain, parse};
 
-use self::bench::BenchArgs;
 use self::compare::CompareArgs;
 use self::reproduce::ReproduceArgs;
+use crate::board::command::{BenchArgs, bench};
 use crate::heap::Heap;
 use crate::{LabError, Result};
 
@@ -57,7 +56,7 @@ impl Command {
         match self {
             Self::Reproduce(args) => reproduce::reproduce(args, heap),
             Self::Compare(args) => compare::compare(args),
-            Self::Bench(args) => bench::bench(args),
+            Self::Bench(args) => bench(args),
         }
     }
 }

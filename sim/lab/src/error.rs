@@ -49,15 +49,6 @@ pub enum LabError {
     /// A table of published figures has one of an unknown stage.
     #[error("published figures, {0}: unknown stage")]
     UnknownFigure(&'static str),
-    /// The bench shell refused a line.
-    #[error("bench shell: {0}")]
-    Bench(#[from] quiver_bench::BenchError),
-    /// The bench shell wrote something else than figures.
-    #[error("bench shell: {0}")]
-    Transcript(#[from] quiver_bench::transcript::TranscriptError),
-    /// Recorded figures cannot be read.
-    #[error("embedded/figures.csv: {0}")]
-    Figures(#[from] quiver_bench::figures::FiguresError),
     /// A report cannot be drawn or written.
     #[error(transparent)]
     Report(#[from] quiver_report::ReportError),

@@ -12,7 +12,7 @@ use quiver_quorum_node::{
 };
 use quiver_report::Progress;
 use quiver_world::Generated;
-use quiver_world::master_key::Threshold;
+use quiver_world::Threshold;
 
 use super::kgc::REVOCATION_VALIDITY;
 use super::node::LiveNode;

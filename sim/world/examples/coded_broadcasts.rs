@@ -14,11 +14,12 @@ use quiver_group::LeaderEvent;
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_link::TrickleConfig;
+use quiver_world::boards::{Coding, Repeats};
 use quiver_world::radio::cycles::Arithmetic;
-use quiver_world::radio::{Cast, Coding, Loss, Preset};
+use quiver_world::radio::{Cast, Loss, Preset};
 use quiver_world::{
-    Action, AirSetup, Hop, InsecureToy, NoObserver, NodeEvent, NodeId, Repeats, Setup, Step, StepObserver,
-    TwoHops, TwoHopsReport, World,
+    Action, AirSetup, Hop, InsecureToy, NoObserver, NodeEvent, NodeId, Setup, Step, StepObserver, TwoHops,
+    TwoHopsReport, World,
 };
 
 /// Field numbers of `quiver.v1.Message`, behind the fingerprint of ten bytes.

@@ -17,10 +17,9 @@ use rand_chacha::ChaCha8Rng;
 pub use self::compute_cost::compute_cost;
 use self::message_kind::is_about_an_epoch;
 pub(crate) use self::message_kind::{is_rekey, purpose};
+use crate::boards::{Coding, ObservedLoss};
 use crate::radio::cycles::Arithmetic;
-use crate::radio::{
-    Account, Cast, Coding, Ledger, Loss, LossState, Medium, ObservedLoss, Payer, Profile, Transmission,
-};
+use crate::radio::{Account, Cast, Ledger, Loss, LossState, Medium, Payer, Profile, Transmission};
 use crate::{NodeEvent, NodeId, Step};
 
 /// A radio with its faults.

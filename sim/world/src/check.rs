@@ -21,7 +21,6 @@ use std::time::Duration;
 use quiver_ainq::{Ristretto255, StrategyKind, Suite};
 use quiver_group::leader::LeaderTiming;
 use quiver_kem::KemSetting;
-use quiver_quorum::QuorumSuite;
 
 pub use self::generate::{ActionPlan, StartState};
 pub use self::shrink::shrink;
@@ -32,8 +31,8 @@ use crate::node_id::NodeIndex;
 use crate::ranks::Ranks;
 use crate::step::Sabotage;
 use crate::{
-    Action, Disks, Hop, InsecureToy, Invariant, Invariants, NoObserver, NodeId, Setup, StepObserver,
-    Violation, World, WorldError, WorldSuite,
+    Action, Disks, Hop, InsecureToy, Invariant, Invariants, MasterKeySuite, NoObserver, NodeId, Setup,
+    StepObserver, Violation, World, WorldError, WorldSuite,
 };
 use crate::{Step, bound};
 
@@ -161,7 +160,7 @@ fn world_setup(check: &CheckSetup, kem: KemSetting, seed: u64) -> Setup {
     }
 }
 
-impl<S: QuorumSuite> Base<S> {
+impl<S: MasterKeySuite> Base<S> {
     /// Enrols all nodes and forms the group, without a fault.
     ///
     /// # Errors
@@ -370,7 +369,7 @@ struct Bases<S: Suite> {
     bases: [OnceLock<Result<Base<S>, WorldError>>; KemSetting::ALL.len()],
 }
 
-impl<S: QuorumSuite> Bases<S> {
+impl<S: MasterKeySuite> Bases<S> {
     fn new(setup: CheckSetup, ranks: Option<Ranks>) -> Self {
         Self { setup, ranks, bases: [const { OnceLock::new() }; KemSetting::ALL.len()] }
     }
@@ -468,7 +467,7 @@ impl SeedChecker {
     }
 }
 
-impl<S: QuorumSuite> Base<S> {
+impl<S: MasterKeySuite> Base<S> {
     fn explain(&self, plan: &ActionPlan) -> Result<Option<FailingSeed>, WorldError> {
         let Some(violation) = self.run(plan)?.violation else { return Ok(None) };
         let (seed, planned) = (plan.seed, plan.actions.len());

@@ -5,23 +5,35 @@
 
 mod approvals;
 mod invariant;
+mod order_reader;
 mod phases;
+mod release_lie;
 
 use quiver_ainq::{
-    AuthorityStatement, Bls12381G1, Deployment, KgcId, Name, SignedAuthority, StatementSignature, Suite,
+    AuthorityStatement, Bls12381G1, Deployment, KgcId, Name, Purpose, SignedAuthority, StatementSignature,
+    Suite,
 };
 use quiver_crypto::canonical::{Reader, Writer};
-use quiver_crypto::{Secret, aead};
+use quiver_crypto::{Hasher, Secret, aead};
 use quiver_ibe::{
     Condition, Dealing, IbeCiphertext, IdentityKey, IdentityPoint, MasterPublicKey, MasterShare,
 };
-use quiver_key_release::{Holding, ReleaseAuthority, ReleaseParameters};
+use quiver_key_release::{
+    CollectEvent, Holding, ReleaseAuthority, ReleaseEvent, ReleaseParameters, ShareReleased,
+};
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 pub(crate) use self::approvals::ReleaseApprovals;
 pub(crate) use self::invariant::Orders;
-use crate::Generated;
+pub(crate) use self::order_reader::OrderReader;
+pub(crate) use self::release_lie::ReleaseLie;
+use crate::feature_event::FeatureEvent;
+use crate::master_key::MasterKey;
+use crate::quorum::master_key::SharedSecret;
+use crate::record::Record;
+use crate::rng_stream::{self, RngStream};
+use crate::{Fleet, NodeEvent, Setup, WorldError};
 
 /// The channel on which orders are handed on.
 pub const CHANNEL: &str = "orders";
@@ -37,9 +49,6 @@ pub enum IbeOrderError {
     /// An error of identity-based encryption.
     #[error(transparent)]
     Ibe(#[from] quiver_ibe::Error),
-    /// An error of the quorum.
-    #[error(transparent)]
-    Quorum(#[from] quiver_quorum::Error),
     /// An error of the deployment.
     #[error(transparent)]
     Ainq(#[from] quiver_ainq::Error),
@@ -153,10 +162,34 @@ impl<S: Suite> IbeAuthority<S> {
     /// [`IbeOrderError`], never for the result of a key generation.
     pub fn together(
         deployment: &Deployment<S>,
-        made: &Generated<Bls12381G1>,
+        made: impl Into<SharedSecret>,
         sign: impl FnOnce(&AuthorityStatement<S>) -> StatementSignature<S>,
     ) -> Result<Self, IbeOrderError> {
-        Self::new(deployment, together(made)?, sign)
+        Self::new(deployment, together(made.into())?, sign)
+    }
+
+    /// The key of a world, if it has orders.
+    pub(crate) fn of_world(
+        setup: &Setup,
+        deployment: &Deployment<S>,
+        master_key: &dyn MasterKey<S>,
+    ) -> Result<Option<Self>, WorldError> {
+        if !setup.orders {
+            return Ok(None);
+        }
+        let mut rng = rng_stream::generator(setup.fleet_seed, RngStream::IbeAuthority);
+        let mut dice = rng_stream::generator(setup.fleet_seed, RngStream::Orders);
+        let sign = |statement: &AuthorityStatement<S>| {
+            master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
+        };
+        let founded = if setup.kgcs == 1 {
+            Self::alone(deployment, &mut rng, sign)
+        } else {
+            let context = Hasher::new("quiver/1 world release").finish();
+            let made = SharedSecret::generate::<Bls12381G1>(setup.kgcs, setup.threshold, context, &mut rng)?;
+            Self::together(deployment, made, sign)
+        };
+        founded.map(Some).map_err(|error| WorldError::Quorum(error.to_string()))
     }
 
     fn new(
@@ -194,33 +227,97 @@ impl<S: Suite> IbeAuthority<S> {
 type IbeMasterShares = (Vec<Zeroizing<[u8; MasterShare::LEN]>>, quiver_ibe::PublicShares);
 
 /// The shares of a key generation as identity-based encryption has them.
-fn together((made, public): &Generated<Bls12381G1>) -> Result<IbeMasterShares, IbeOrderError> {
+fn together(made: SharedSecret) -> Result<IbeMasterShares, IbeOrderError> {
     let mut shares = Vec::new();
-    for share in made {
+    for (kgc, mut scalar) in made.shares {
         // Little-endian there, big-endian here.
-        let mut scalar = share.expose();
         scalar.reverse();
-        shares.push(MasterShare::from_scalar_bytes(share.kgc(), &scalar)?.encode());
+        shares.push(MasterShare::from_scalar_bytes(kgc, &scalar)?.encode());
     }
     let point = |bytes: &[u8]| Ok::<_, IbeOrderError>(*MasterPublicKey::decode(bytes)?.point());
-    let points = public.shares().map(|(kgc, share)| Ok((kgc, point(share.as_bytes())?)));
+    let points = made.public_shares.iter().map(|(kgc, share)| Ok((*kgc, point(share)?)));
     let points = points.collect::<Result<Vec<_>, IbeOrderError>>()?;
-    let master = MasterPublicKey::decode(public.master().as_bytes())?;
-    Ok((shares, quiver_ibe::PublicShares::new(public.parameters().threshold(), master, points)?))
+    let master = MasterPublicKey::decode(&made.public)?;
+    Ok((shares, quiver_ibe::PublicShares::new(made.threshold, master, points)?))
+}
+
+/// An event of a node's part that releases or collects keys of conditions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConditionNodeEvent {
+    /// The release of condition keys at a KGC.
+    Release(ReleaseEvent),
+    /// The part of a drone that collects them.
+    Collector(CollectEvent),
+    /// A drone has opened an order that waited for its condition: its text.
+    Opened(Vec<u8>),
+}
+
+impl FeatureEvent for ConditionNodeEvent {
+    fn describe(&self) -> Option<String> {
+        match self {
+            Self::Opened(_) => Some("opens the order that waited for its condition".into()),
+            Self::Release(_) | Self::Collector(_) => None,
+        }
+    }
+
+    fn culprit(&self) -> Option<KgcId> {
+        match self {
+            Self::Collector(CollectEvent::Culprit { kgc, .. }) => Some(*kgc),
+            Self::Release(_) | Self::Collector(_) | Self::Opened(_) => None,
+        }
+    }
+}
+
+impl From<ReleaseEvent> for NodeEvent {
+    fn from(event: ReleaseEvent) -> Self {
+        ConditionNodeEvent::Release(event).into()
+    }
+}
+
+impl Record for ShareReleased {
+    fn bytes(&self) -> usize {
+        self.condition.as_str().len() + self.name.as_bytes().len() + 88
+    }
+
+    fn compact(self) -> Self {
+        self
+    }
+
+    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
+        sink(self.condition.as_str().as_bytes());
+        sink(&self.handle);
+    }
+}
+
+impl<S: Suite> Fleet<S> {
+    /// The master key of conditions.
+    pub(crate) fn archive(&self) -> Option<&IbeAuthority<S>> {
+        self.features.conditions.as_ref()
+    }
+
+    fn phase_two(&self) -> Condition {
+        phase_two(self.group()).expect("the group's name is short and plain")
+    }
+
+    /// An order sealed to the second phase; `None` if there is no key for it.
+    pub(crate) fn order(&self, number: u32) -> Option<Vec<u8>> {
+        let mut rng = rng_stream::generator(self.seed() ^ u64::from(number), RngStream::Orders);
+        let master = self.archive()?.authority().master();
+        let order = SealedOrder::seal(master, self.phase_two(), &number.to_be_bytes(), &mut rng);
+        Some(order.expect("the text is short").encode())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use quiver_ainq::{MasterSecret, Purpose, Ristretto255};
+    use quiver_ainq::{MasterSecret, Ristretto255};
     use quiver_ibe::{UnverifiedKeyShare, combine};
-    use quiver_quorum::QuorumParameters;
     use rand_chacha::ChaCha8Rng;
     use rand_core::SeedableRng;
 
     use super::*;
-    use crate::generate;
 
-    fn archive(quorum: Option<QuorumParameters>) -> IbeAuthority<Ristretto255> {
+    fn archive(quorum: Option<(u16, u16)>) -> IbeAuthority<Ristretto255> {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let master = MasterSecret::<Ristretto255>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
@@ -230,16 +327,16 @@ mod tests {
         };
         match quorum {
             None => IbeAuthority::alone(&deployment, &mut rng, sign).unwrap(),
-            Some(parameters) => {
-                let made = generate::<Bls12381G1>(parameters, [0; 32], &mut rng).unwrap();
-                IbeAuthority::together(&deployment, &made, sign).unwrap()
+            Some((kgcs, threshold)) => {
+                let made = SharedSecret::generate::<Bls12381G1>(kgcs, threshold, [0; 32], &mut rng).unwrap();
+                IbeAuthority::together(&deployment, made, sign).unwrap()
             }
         }
     }
 
     #[test]
     fn an_order_opens_with_the_shares_of_enough_kgcs_and_with_those_of_fewer_does_not() {
-        for (quorum, needed) in [(None, 1), (Some(QuorumParameters::new(5, 3).unwrap()), 3)] {
+        for (quorum, needed) in [(None, 1), (Some((5, 3)), 3)] {
             let (archive, mut rng) = (archive(quorum), ChaCha8Rng::seed_from_u64(3));
             let condition = phase_two(&Name::new("alpha").unwrap()).unwrap();
             let authority = archive.authority();
@@ -256,7 +353,7 @@ mod tests {
 
     #[test]
     fn every_kgc_holds_the_share_of_its_statement() {
-        let archive = archive(Some(QuorumParameters::new(3, 2).unwrap()));
+        let archive = archive(Some((3, 2)));
         assert!((1..=3).all(|kgc| archive.holding(kgc).is_ok_and(|holding| holding.kgc() == kgc)));
         assert!(archive.holding(4).is_err());
     }

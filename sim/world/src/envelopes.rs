@@ -7,12 +7,14 @@ use quiver_abe::{
     AbeError, FabeoCp, MasterKey, Parameters, PublicEncoding, Scheme, SecretEncoding, Universe,
 };
 use quiver_ainq::Suite;
-use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeMessage};
+use quiver_envelope::{AttributeAccess, AttributeKeys, EnvelopeCommand, EnvelopeEvent, EnvelopeMessage};
 use quiver_message::Message;
 use quiver_policy::{AttributeSet, PolicyError, Schema};
 use rand_core::CryptoRngCore;
 
 pub(crate) use self::phases::OpenedEnvelopes;
+use crate::NodeEvent;
+use crate::feature_event::FeatureEvent;
 
 /// Attributes of drones, by their number modulo four. The last have the authority's parameters and no key.
 const ROLES: [&str; 3] = ["scout, sector:7", "scout, sector:8", "medic, sector:7"];
@@ -23,6 +25,21 @@ const KINDS: usize = ROLES.len() + 1;
 pub(crate) fn described<S: Suite>(message: &Message<S>) -> Option<String> {
     let read: EnvelopeMessage = message.extension()?.ok()?;
     Some(format!("{read:?}"))
+}
+
+/// An event of a drone's envelopes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EnvelopeNodeEvent {
+    /// The part of a drone or a leader that seals and opens them.
+    Envelope(EnvelopeEvent),
+}
+
+impl FeatureEvent for EnvelopeNodeEvent {}
+
+impl From<EnvelopeEvent> for NodeEvent {
+    fn from(event: EnvelopeEvent) -> Self {
+        EnvelopeNodeEvent::Envelope(event).into()
+    }
 }
 
 /// An order: its policy, and the kinds of drones that satisfy it.

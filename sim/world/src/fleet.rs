@@ -2,38 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use quiver_admission::AdmittingLeader;
 use quiver_ainq::{
-    AuthorityStatement, Bls12381G1, Deployment, IssuedToken, KgcId, Name, OperatorPublicKey,
-    OperatorSecretKey, Purpose, Role, StrategyKind, Suite, TokenGrant, UnixTime,
+    Deployment, IssuedToken, KgcId, Name, OperatorPublicKey, OperatorSecretKey, Role, StrategyKind, Suite,
+    TokenGrant,
 };
-use quiver_crypto::{Hasher, Secret};
-use quiver_delivery::DeliveryServer;
+use quiver_crypto::Secret;
 use quiver_enrolment::kgc::RestoreError;
 use quiver_enrolment::{Kgc, KgcConfig};
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
-use quiver_group::{Edge, EdgeConfig, Leader, LeaderConfig};
-use quiver_ibe::Condition;
+use quiver_group::{Edge, EdgeConfig, LeaderConfig};
 use quiver_kem::KemSetting;
-use quiver_key_release::{
-    Approval, Audience, CollectTiming, DEFAULT_RATE, ReleaseConfig, ReleasePolicy, ShareReleaser, ShareServer,
-};
 use quiver_machine::{Either, Snapshot};
-use quiver_quorum::{QuorumParameters, QuorumSuite};
 use rand_core::RngCore;
 
-use crate::admission::{Checkpoint, CheckpointContext, Rules};
-use crate::conditions::{IbeAuthority, SealedOrder, phase_two};
 use crate::drone_node::DroneNode;
+use crate::features::DeploymentFeatures;
 use crate::kgc_node::{KgcNode, KgcNodeRecord};
-use crate::quorum::master_key::{MasterKey, Single, Threshold, generate};
+use crate::master_key::{MasterKey, MasterKeySuite};
 use crate::rng_stream::{self, RngStream};
-use crate::step::Sabotage;
 use crate::{EPOCH_START, NodeId, Setup, WorldError};
 
 /// The deployment's name.
-const DEPLOYMENT: &str = "world";
+pub(crate) const DEPLOYMENT: &str = "world";
 /// The group's name.
 pub const GROUP: &str = "alpha";
 
@@ -48,17 +39,9 @@ pub fn edge_name(number: u32) -> Name {
     name(&format!("edge-{number}"))
 }
 
-fn name(text: &str) -> Name {
+/// A name of the world.
+pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("names of the world are short and plain")
-}
-
-/// Refuses numbers of KGCs that make no quorum, in words.
-pub(crate) fn check_quorum(kgcs: u16, threshold: u16) -> Result<(), String> {
-    match (kgcs, threshold) {
-        (1, 1) => Ok(()),
-        (1, _) => Err("a single KGC issues keys alone: the threshold is 1".into()),
-        _ => QuorumParameters::new(kgcs, threshold).map(drop).map_err(|error| error.to_string()),
-    }
 }
 
 /// A deployment and what its nodes are set up with. The same seed gives the same keys and tokens.
@@ -68,10 +51,8 @@ pub struct Fleet<S: Suite> {
     seed: u64,
     deployment: Deployment<S>,
     master_key: Box<dyn MasterKey<S>>,
-    /// The master key of conditions, if there are orders that wait for one.
-    archive: Option<IbeAuthority<S>>,
-    /// Admission checkpoint of the leaders, if they demand a policy.
-    checkpoint: Option<Checkpoint<S>>,
+    /// Keys and settings of features.
+    pub(crate) features: DeploymentFeatures<S>,
     /// Strangers that all have the token of the first of them.
     one_token: Vec<u32>,
     operator: OperatorSecretKey<S>,
@@ -85,34 +66,19 @@ pub struct Fleet<S: Suite> {
     pub(crate) edge_timing: EdgeTiming,
 }
 
-impl<S: QuorumSuite> Fleet<S> {
+impl<S: MasterKeySuite> Fleet<S> {
     pub(crate) fn new(setup: &Setup) -> Result<Self, WorldError> {
         let (seed, members) = (setup.fleet_seed, setup.members);
         let mut rng = rng_stream::generator(seed, RngStream::Founder);
-        check_quorum(setup.kgcs, setup.threshold).map_err(WorldError::Quorum)?;
-        let master_key: Box<dyn MasterKey<S>> = match setup.kgcs {
-            1 => Box::new(Single::found::<S>(&mut rng)),
-            kgcs => {
-                let low = u16::from(setup.sabotage == Sabotage::LowDegree);
-                let founded = QuorumParameters::new(kgcs, setup.threshold - low)
-                    .and_then(|parameters| Threshold::<S>::found(name(DEPLOYMENT), parameters, &mut rng));
-                Box::new(founded.map_err(|error| WorldError::Quorum(error.to_string()))?)
-            }
-        };
+        let master_key = S::found_master_key(setup, &mut rng)?;
         let operator = OperatorSecretKey::generate(&mut rng);
         let deployment = Deployment::new(name(DEPLOYMENT), master_key.public());
-        let checkpoint = setup
-            .admission
-            .as_ref()
-            .map(|rules| checkpoint(seed, rules, &deployment, &*master_key))
-            .transpose()?;
-        let archive = if setup.orders { Some(archive(setup, &deployment, &*master_key)?) } else { None };
+        let features = DeploymentFeatures::new(setup, &deployment, &*master_key)?;
         Ok(Self {
             seed,
             deployment,
             master_key,
-            archive,
-            checkpoint,
+            features,
             one_token: setup.one_token.clone(),
             operator,
             group: name(GROUP),
@@ -152,95 +118,44 @@ impl<S: Suite> Fleet<S> {
         &*self.master_key
     }
 
+    /// Seed of the deployment's keys and tokens.
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Public key of the operator.
+    pub(crate) fn operator(&self) -> OperatorPublicKey<S> {
+        self.operator.public()
+    }
+
     fn kgc(&self, id: KgcId, life: u32) -> KgcConfig<S> {
         KgcConfig {
             deployment: self.deployment.clone(),
             master: self.master_key.master(&self.deployment, id),
             id,
-            operators: vec![self.operator.public()],
+            operators: vec![self.operator()],
             cookie_key: self.cookie_key(id, life),
             revocation_validity: REVOCATION_VALIDITY,
         }
     }
 
     /// A new key at every start, as at the service.
-    fn cookie_key(&self, id: KgcId, life: u32) -> Secret<32> {
+    pub(crate) fn cookie_key(&self, id: KgcId, life: u32) -> Secret<32> {
         let mut key = [0; 32];
         rng_stream::generator(self.seed, RngStream::Token(NodeId::Kgc(id))).fill_bytes(&mut key);
         key.iter_mut().zip(life.to_be_bytes()).for_each(|(byte, life)| *byte ^= life);
         Secret::new(key)
     }
 
-    /// The server of key shares of a KGC whose operator has, or has not, approved the second phase.
-    fn share_server(&self, id: KgcId, life: u32, approved: bool) -> Option<ShareServer<S>> {
-        let archive = self.archive.as_ref()?;
-        let pattern = "mission".parse().expect("a kind of conditions");
-        let releaser = ShareReleaser::new(ReleaseConfig {
-            holding: Some(archive.holding(id).expect("there are as many shares as KGCs")),
-            policies: vec![ReleasePolicy { revision: 1, pattern, audience: Some(Audience::default()) }],
-            approvals: approved.then(|| self.approval()).into_iter().collect(),
-            rate: DEFAULT_RATE,
-        });
-        Some(DeliveryServer::new(self.cookie_key(id, life), releaser))
-    }
-
-    /// The operator's approval of the second phase.
-    pub(crate) fn approval(&self) -> Approval {
-        Approval { revision: 1, condition: self.phase_two(), approved: true }
-    }
-
-    fn phase_two(&self) -> Condition {
-        phase_two(&self.group).expect("the group's name is short and plain")
-    }
-
-    /// An order sealed to the second phase; `None` if there is no key for it.
-    pub(crate) fn order(&self, number: u32) -> Option<Vec<u8>> {
-        let mut rng = rng_stream::generator(self.seed ^ u64::from(number), RngStream::Orders);
-        let master = self.archive.as_ref()?.authority().master();
-        let order = SealedOrder::seal(master, self.phase_two(), &number.to_be_bytes(), &mut rng);
-        Some(order.expect("the text is short").encode())
-    }
-
-    /// The master key of conditions.
-    pub(crate) fn archive(&self) -> Option<&IbeAuthority<S>> {
-        self.archive.as_ref()
-    }
-
-    /// Admission checkpoint of the leaders, if they demand a policy.
-    pub fn checkpoint(&self) -> Option<&Checkpoint<S>> {
-        self.checkpoint.as_ref()
-    }
-
-    /// A leader that demands what leaders of this world demand, if anything.
-    pub(crate) fn demanding(&self, leader: Leader<S>, now: UnixTime) -> AdmittingLeader<S> {
-        let leader = AdmittingLeader::from(leader);
-        match &self.checkpoint {
-            None => leader,
-            Some(checkpoint) => {
-                leader.demanding(checkpoint.demand(), now).expect("the policy is this group's and has no end")
-            }
-        }
-    }
-
     /// The composite of a KGC, restored from its records.
     pub(crate) fn kgc_node(
         &self,
-        (id, life): (KgcId, u32),
+        id: KgcId,
+        life: u32,
         records: &[KgcNodeRecord],
-        (approved, lies): (bool, bool),
     ) -> Result<KgcNode<S>, RestoreError> {
         let own = records.iter().filter_map(Either::left).cloned();
-        let kgc = Kgc::new(self.kgc(id, life), own)?;
-        let mut kgc_node = KgcNode::new(kgc, self.share_server(id, life, approved));
-        if lies {
-            kgc_node.set_lying(Some(self.lies(id)));
-        }
-        Ok(kgc_node)
-    }
-
-    /// Inputs of a lying KGC.
-    pub(crate) fn lies(&self, id: KgcId) -> (KgcId, OperatorPublicKey<S>, [u8; 32]) {
-        (id, self.operator.public(), rng_stream::key(self.seed, RngStream::ByzantineKgc(id)))
+        Ok(KgcNode::new(Kgc::new(self.kgc(id, life), own)?))
     }
 
     /// The composite of a drone, restored from its state.
@@ -251,8 +166,7 @@ impl<S: Suite> Fleet<S> {
         kem: KemSetting,
     ) -> Result<DroneNode<S>, RestoreError> {
         let edge = Edge::new(self.edge(number, true, false), state)?.with_kem(kem);
-        let desk = self.archive.as_ref().map(|_| (self.deployment.clone(), CollectTiming::default()));
-        Ok(DroneNode::new(edge, desk))
+        Ok(DroneNode::new(edge, self.features.companion(&self.deployment)))
     }
 
     pub(crate) fn leader(&self, ordinal: u16, with_token: bool) -> LeaderConfig<S> {
@@ -312,40 +226,4 @@ impl<S: Suite> Fleet<S> {
         let mut rng = rng_stream::generator(self.seed, RngStream::Token(node));
         self.operator.issue(&self.deployment, grant, &mut rng).expect("one group is not too many")
     }
-}
-
-/// Founds what leaders demand.
-fn checkpoint<S: Suite>(
-    seed: u64,
-    rules: &Rules,
-    deployment: &Deployment<S>,
-    master_key: &dyn MasterKey<S>,
-) -> Result<Checkpoint<S>, WorldError> {
-    let group = name(GROUP);
-    let place = CheckpointContext { deployment, master_key, group: &group, seed, now: EPOCH_START };
-    Checkpoint::found(&place, rules).map_err(|error| WorldError::Admission(error.to_string()))
-}
-
-/// Founds the master key of conditions.
-fn archive<S: Suite>(
-    setup: &Setup,
-    deployment: &Deployment<S>,
-    master_key: &dyn MasterKey<S>,
-) -> Result<IbeAuthority<S>, WorldError> {
-    let mut rng = rng_stream::generator(setup.fleet_seed, RngStream::IbeAuthority);
-    let mut dice = rng_stream::generator(setup.fleet_seed, RngStream::Orders);
-    let quorum = QuorumParameters::new(setup.kgcs, setup.threshold).ok();
-    let sign = |statement: &AuthorityStatement<S>| {
-        master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
-    };
-    let archive = match quorum {
-        None => IbeAuthority::alone(deployment, &mut rng, sign),
-        Some(parameters) => {
-            let context = Hasher::new("quiver/1 world release").finish();
-            let made = generate::<Bls12381G1>(parameters, context, &mut rng);
-            let made = made.map_err(|error| WorldError::Quorum(error.to_string()))?;
-            IbeAuthority::together(deployment, &made, sign)
-        }
-    };
-    archive.map_err(|error| WorldError::Quorum(error.to_string()))
 }

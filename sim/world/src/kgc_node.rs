@@ -1,36 +1,53 @@
-//! A KGC's composite machine: enrolment, release of condition keys, and byzantine behaviour on request.
+//! A KGC's composite machine: enrolment, the parts that features put beside it, and byzantine behaviour on request.
 
-use quiver_ainq::{KgcId, OperatorPublicKey, Suite};
-use quiver_enrolment::{Kgc, KgcCommand, KgcEvent, KgcRecord};
-use quiver_key_release::{ReleaseCommand, ReleaseEvent, ShareReleased, ShareServer};
-use quiver_machine::{Destination, Either, Input, Machine, Node, Now, Output, Primary};
+use quiver_ainq::{Deployment, Suite};
+use quiver_enrolment::{Kgc, KgcCommand, KgcRecord};
+use quiver_machine::{Destination, Either, Input, Machine, Node, Now, Output, Peer, Primary};
 use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use crate::NodeEvent;
-use crate::quorum::ByzantineKgc;
+use crate::feature_part::FeatureCommand;
+use crate::features::{KgcPartRecord, KgcParts};
 
-/// A command to the KGC or to its server of key shares.
-pub(crate) type KgcNodeCommand = Either<KgcCommand, ReleaseCommand>;
+/// A command to the KGC or to a feature's part of it.
+pub(crate) type KgcNodeCommand = Either<KgcCommand, FeatureCommand>;
 /// A record of either.
-pub(crate) type KgcNodeRecord = Either<KgcRecord, ShareReleased>;
+pub(crate) type KgcNodeRecord = Either<KgcRecord, KgcPartRecord>;
+
+/// Behaviour of a byzantine KGC between its machine, which is honest, and its peers.
+pub(crate) trait ByzantineBehaviour<S: Suite>: Send + Sync {
+    /// Sees a message that the KGC receives.
+    fn observe(&mut self, deployment: &Deployment<S>, now: Now, from: Peer, message: &Message<S>);
+
+    /// Handles the end of a connection.
+    fn forget(&mut self, peer: Peer);
+
+    /// The altered message in place of an honest one.
+    fn tamper(&mut self, deployment: &Deployment<S>, to: Peer, payload: Vec<u8>) -> Vec<u8>;
+}
 
 /// A KGC with its parts.
 #[derive(derive_more::Deref)]
 pub(crate) struct KgcNode<S: Suite> {
     #[deref(forward)]
-    node: Node<Kgc<S>, Option<ShareServer<S>>>,
-    byzantine: Option<Box<ByzantineKgc<S>>>,
+    node: Node<Kgc<S>, KgcParts<S>>,
+    byzantine: Option<Box<dyn ByzantineBehaviour<S>>>,
 }
 
 impl<S: Suite> KgcNode<S> {
-    pub(crate) fn new(kgc: Kgc<S>, shares: Option<ShareServer<S>>) -> Self {
-        Self { node: Node::new(kgc, shares), byzantine: None }
+    pub(crate) fn new(kgc: Kgc<S>) -> Self {
+        Self { node: Node::new(kgc, KgcParts::default()), byzantine: None }
     }
 
-    /// Makes it lie from now on, or be honest again.
-    pub(crate) fn set_lying(&mut self, lies: Option<(KgcId, OperatorPublicKey<S>, [u8; 32])>) {
-        self.byzantine = lies.map(|(id, operator, dice)| Box::new(ByzantineKgc::new(id, operator, dice)));
+    /// The features' parts, to be changed.
+    pub(crate) fn parts_mut(&mut self) -> &mut KgcParts<S> {
+        self.node.parts_mut()
+    }
+
+    /// Makes it byzantine from now on, or honest again.
+    pub(crate) fn set_byzantine(&mut self, byzantine: Option<Box<dyn ByzantineBehaviour<S>>>) {
+        self.byzantine = byzantine;
     }
 }
 
@@ -62,15 +79,6 @@ impl<S: Suite> Machine for KgcNode<S> {
                 Output::Transmit { to: Destination::Peer(peer), payload }
             }
             (_, output) => output,
-        }
-    }
-}
-
-impl From<Either<KgcEvent, ReleaseEvent>> for NodeEvent {
-    fn from(event: Either<KgcEvent, ReleaseEvent>) -> Self {
-        match event {
-            Either::Left(event) => Self::Kgc(event),
-            Either::Right(event) => Self::Release(event),
         }
     }
 }

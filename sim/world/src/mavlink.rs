@@ -13,11 +13,13 @@
 //! | `station` | one member's datagrams and its stream |
 //! | `tally` | what became of the frames: [`MavlinkReport`] |
 //! | `stations` | all stations, and which system id each may use |
+//! | `logs` | what ground stations would log of vehicles |
 //! | `carriage` | from a station to the radio, over the channel, to the others |
 //! | `invariant` | what must hold of datagrams that stations open |
 
 mod carriage;
 mod invariant;
+mod logs;
 pub(crate) mod station;
 pub(crate) mod stations;
 mod stream;
@@ -30,6 +32,7 @@ use quiver_datagram::Config;
 
 pub(crate) use self::carriage::Telemetry;
 pub(crate) use self::invariant::SealedPayloads;
+pub(crate) use self::logs::TelemetryLogs;
 pub use self::tally::MavlinkReport;
 use crate::NodeId;
 use crate::radio::{Cast, Profile};

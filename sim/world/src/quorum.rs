@@ -3,8 +3,9 @@
 mod byzantine_kgc;
 mod invariant;
 mod lying_kgcs;
-pub mod master_key;
+pub(crate) mod master_key;
+mod toy;
 
-pub(crate) use self::byzantine_kgc::ByzantineKgc;
+pub(crate) use self::byzantine_kgc::{ByzantineKgc, EnrolmentLie, KgcLie};
 pub(crate) use self::invariant::QuorumEvidence;
 pub(crate) use self::lying_kgcs::LyingKgcs;

@@ -24,7 +24,6 @@
 //! [`Duration`]: std::time::Duration
 
 mod ble;
-mod erasure_code;
 mod ieee802154;
 mod ledger;
 mod lora;
@@ -40,8 +39,8 @@ pub mod power;
 
 use std::time::Duration;
 
-pub use erasure_code::{Coding, ObservedLoss};
 pub use ledger::{Account, Ledger, Payer, Spread, Summary};
+pub(crate) use loss::happens;
 pub use loss::{Loss, LossState};
 pub use medium::{ChannelTime, Medium};
 pub use power::Energy;

@@ -6,8 +6,6 @@ use quiver_enrolment::KgcRecord;
 use quiver_group::LeaderRecord;
 use quiver_machine::{Either, Snapshot};
 
-use crate::kgc_node::KgcNodeRecord;
-
 /// A record of a node, as the world stores it.
 pub(crate) trait Record: Clone {
     /// Bytes on the disk.
@@ -58,19 +56,33 @@ impl Record for Infallible {
     }
 }
 
-/// Records of a node whose parts persist nothing.
-impl<R: Record> Record for Either<R, Infallible> {
+/// Records of a role and of the parts beside it.
+impl<L: Record, R: Record> Record for Either<L, R> {
     fn bytes(&self) -> usize {
-        self.left().map_or(0, Record::bytes)
+        match self {
+            Self::Left(record) => record.bytes(),
+            Self::Right(record) => record.bytes(),
+        }
     }
 
     fn compact(self) -> Self {
-        Self::Left(self.into_left().compact())
+        match self {
+            Self::Left(record) => Self::Left(record.compact()),
+            Self::Right(record) => Self::Right(record.compact()),
+        }
     }
 
     fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
-        if let Self::Left(record) = self {
-            record.digest(sink);
+        match self {
+            Self::Left(record) => record.digest(sink),
+            Self::Right(record) => record.digest(sink),
+        }
+    }
+
+    fn is_pin(&self) -> bool {
+        match self {
+            Self::Left(record) => record.is_pin(),
+            Self::Right(record) => record.is_pin(),
         }
     }
 }
@@ -107,32 +119,8 @@ impl Record for KgcRecord {
             Self::TokenRevoked { token_id } => sink(token_id),
         }
     }
-}
-
-impl Record for KgcNodeRecord {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Left(record) => record.bytes(),
-            Self::Right(record) => record.condition.as_str().len() + record.name.as_bytes().len() + 88,
-        }
-    }
-
-    fn compact(self) -> Self {
-        self
-    }
-
-    fn digest(&self, sink: &mut dyn FnMut(&[u8])) {
-        match self {
-            Self::Left(record) => record.digest(sink),
-            Self::Right(record) => {
-                sink(record.condition.as_str().as_bytes());
-                sink(&record.handle);
-            }
-        }
-    }
-
     fn is_pin(&self) -> bool {
         // A drone's proof of its key binds its token as well.
-        matches!(self, Self::Left(KgcRecord::Pinned { .. } | KgcRecord::Enrolled { .. }))
+        matches!(self, Self::Pinned { .. } | Self::Enrolled { .. })
     }
 }

@@ -13,7 +13,6 @@ use quiver_ainq::{Epoch, StrategyKind, Suite, UnixTime};
 use quiver_group::Leader;
 use quiver_group::leader::LeaderTiming;
 use quiver_kem::KemSetting;
-use quiver_quorum::QuorumSuite;
 use serde::Serialize;
 
 use self::arrivals::Arrivals;
@@ -24,7 +23,7 @@ use crate::admission::Rules;
 use crate::ranks::Ranks;
 use crate::suite::over;
 use crate::trace::{Trace, TraceRecorder};
-use crate::{AirSetup, LinkFaults, Setup, World, WorldError, WorldSuite};
+use crate::{AirSetup, LinkFaults, MasterKeySuite, Setup, World, WorldError, WorldSuite};
 
 /// Validity of keys: longer than any run.
 const VALIDITY: Duration = Duration::from_secs(30 * 86_400);
@@ -209,7 +208,7 @@ fn to_the_end(
     }
 }
 
-fn run_over<S: QuorumSuite>(
+fn run_over<S: MasterKeySuite>(
     plan: &RunPlan,
     watch: &mut RunWatcher<'_>,
     record: bool,

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::{AdmissionError, AdmittingLeaderEvent, AnonymousEvent};
-use quiver_enrolment::KgcEvent;
-use quiver_envelope::EnvelopeEvent;
+use quiver_ainq::KgcId;
+use quiver_enrolment::{EnrolmentTrouble, KgcEvent};
 use quiver_group::{EdgeEvent, LeaderEvent};
-use quiver_key_release::{CollectEvent, ReleaseEvent};
 use quiver_machine::{Destination, Either, Machine, Misdeed, Peer};
-use quiver_relay::RelayEvent;
 use quiver_testbed::{Disk, Keep, OutputSink, matching};
 use sha2::{Digest, Sha256};
 
 use crate::NodeId;
+use crate::feature_event::{AnyFeatureEvent, FeatureEvent};
 use crate::record::Record;
 
 /// Cause of a step.
@@ -41,33 +39,39 @@ pub enum Cause {
 }
 
 /// An event of a node, whichever its role.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, derive_more::Debug, PartialEq, Eq)]
 pub enum NodeEvent {
     /// The KGC.
     Kgc(KgcEvent),
     /// A leader.
     Leader(LeaderEvent),
-    /// A leader's gate did not admit the drone on this connection.
-    Denied {
-        /// The connection.
-        peer: Peer,
-        /// Reason.
-        why: AdmissionError,
-    },
-    /// A relay.
-    Relay(RelayEvent),
     /// An edge.
     Edge(EdgeEvent),
-    /// An anonymous edge.
-    Anonymous(AnonymousEvent),
-    /// The envelopes of a drone.
-    Envelope(EnvelopeEvent),
-    /// An event of the release of condition keys at a KGC.
-    Release(ReleaseEvent),
-    /// The part of a drone that collects them.
-    Collector(CollectEvent),
-    /// A drone has opened an order that waited for its condition: its text.
-    Opened(Vec<u8>),
+    /// A machine or a part of a feature.
+    #[debug("{_0:?}")]
+    Feature(AnyFeatureEvent),
+}
+
+impl NodeEvent {
+    /// The event of a feature, if it is of this type.
+    pub fn of_feature<E: FeatureEvent>(&self) -> Option<&E> {
+        match self {
+            Self::Feature(event) => event.read(),
+            Self::Kgc(_) | Self::Leader(_) | Self::Edge(_) => None,
+        }
+    }
+
+    /// The KGC that sent a wrong share, if that is what the event reports.
+    pub(crate) fn culprit(&self) -> Option<KgcId> {
+        match self {
+            Self::Edge(EdgeEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare { kgc, .. }))
+            | Self::Leader(LeaderEvent::EnrolmentTrouble(EnrolmentTrouble::WrongShare { kgc, .. })) => {
+                Some(*kgc)
+            }
+            Self::Feature(event) => event.culprit(),
+            Self::Kgc(_) | Self::Leader(_) | Self::Edge(_) => None,
+        }
+    }
 }
 
 /// An effect of a step.
@@ -135,15 +139,31 @@ pub struct StepAccount {
     /// CPU cycles of the step on a drone, and whether it was about an epoch.
     pub(crate) cycles: u64,
     pub(crate) about_an_epoch: bool,
-    /// True if an anonymous drone was admitted.
+    /// Progress of the machine that stands in for an edge, if one does.
+    pub(crate) stand_in: StandInAccount,
+}
+
+/// Progress of a machine that stands in for an edge, in one step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StandInAccount {
+    /// True if the drone was admitted.
     pub(crate) admitted: bool,
-    /// End of an anonymous drone's machine, if it ended.
+    /// End of the machine, if it ended.
     pub(crate) end: Option<MachineEnd>,
 }
 
-/// End of an anonymous drone's machine.
+/// Progress of a machine that stands in for an edge, as an event reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MachineEnd {
+pub enum StandInProgress {
+    /// The drone is a member.
+    Admitted,
+    /// The machine is over.
+    Ended(MachineEnd),
+}
+
+/// End of a machine that stands in for an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MachineEnd {
     /// The drone left on command.
     Left,
     /// The same credential would end the same way again.
@@ -156,6 +176,22 @@ impl Step {
     /// The events of the step.
     pub fn events(&self) -> impl Iterator<Item = &NodeEvent> {
         self.effects.iter().filter_map(matching!(Effect::Reported(event) => &**event))
+    }
+
+    /// Progress of the machine that stands in for an edge, if one does.
+    pub(crate) fn stand_in(&self) -> StandInAccount {
+        if let Some(account) = &self.account {
+            return account.stand_in;
+        }
+        let mut account = StandInAccount::default();
+        for event in self.events().filter_map(matching!(NodeEvent::Feature(event) => event)) {
+            match event.progress() {
+                Some(StandInProgress::Admitted) => account.admitted = true,
+                Some(StandInProgress::Ended(end)) => account.end = Some(end),
+                None => {}
+            }
+        }
+        account
     }
 }
 
@@ -295,41 +331,27 @@ where
     }
 }
 
-impl From<AdmittingLeaderEvent> for NodeEvent {
-    fn from(event: AdmittingLeaderEvent) -> Self {
-        match event {
-            AdmittingLeaderEvent::Leader(event) => Self::Leader(event),
-            AdmittingLeaderEvent::Denied { peer, why } => Self::Denied { peer, why },
-        }
+impl From<KgcEvent> for NodeEvent {
+    fn from(event: KgcEvent) -> Self {
+        Self::Kgc(event)
     }
 }
 
-impl<E: Into<Self>> From<Either<E, EnvelopeEvent>> for NodeEvent {
-    fn from(event: Either<E, EnvelopeEvent>) -> Self {
+impl<E: FeatureEvent> From<E> for NodeEvent {
+    fn from(event: E) -> Self {
+        Self::Feature(event.into())
+    }
+}
+
+/// Events of a role and of the features' parts beside it.
+impl<E> From<Either<E, Self>> for NodeEvent
+where
+    Self: From<E>,
+{
+    fn from(event: Either<E, Self>) -> Self {
         match event {
             Either::Left(event) => event.into(),
-            Either::Right(event) => Self::Envelope(event),
+            Either::Right(event) => event,
         }
-    }
-}
-
-impl From<AnonymousEvent> for NodeEvent {
-    fn from(event: AnonymousEvent) -> Self {
-        match event {
-            AnonymousEvent::Edge(event) => Self::Edge(event),
-            event => Self::Anonymous(event),
-        }
-    }
-}
-
-impl From<RelayEvent> for NodeEvent {
-    fn from(event: RelayEvent) -> Self {
-        Self::Relay(event)
-    }
-}
-
-impl From<EdgeEvent> for NodeEvent {
-    fn from(event: EdgeEvent) -> Self {
-        Self::Edge(event)
     }
 }

@@ -10,13 +10,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_link::{Trickle, TrickleConfig};
-use quiver_testbed::{NEVER, nanos};
 use rand::{Rng, RngCore};
 use rand_chacha::ChaCha8Rng;
 
 use crate::NodeId;
-use crate::radio::Coding;
+use crate::boards::{Coding, Repeating, Repeats};
 
 /// Broadcasts that are repeated at once; beyond, the oldest is dropped.
 const MESSAGES: usize = 4;
@@ -36,15 +34,6 @@ pub struct TwoHops {
     pub repeats: Option<Repeats>,
     /// The first so many members repeat false frames, whatever they hear.
     pub hostile: u32,
-}
-
-/// Manner in which members repeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repeats {
-    /// Timers of the members.
-    pub trickle: TrickleConfig,
-    /// Intervals after which a message is repeated no more.
-    pub intervals: u8,
 }
 
 /// Counts of the leaders' broadcasts of epochs by outcome.
@@ -86,15 +75,6 @@ pub(crate) struct Repeated {
     pub(crate) payload: Arc<[u8]>,
     pub(crate) coding: Option<Coding>,
     members: BTreeMap<u32, Option<Repeating>>,
-}
-
-#[derive(Debug)]
-struct Repeating {
-    trickle: Trickle,
-    intervals: u8,
-    /// The time has come, and the channel has not been free since.
-    due: bool,
-    wake: u64,
 }
 
 impl TwoHopsState {
@@ -166,11 +146,8 @@ impl TwoHopsState {
     pub(crate) fn receive(&mut self, number: u64, edge: u32, at: u64) -> Option<u64> {
         let message = self.messages.iter_mut().find(|message| message.number == number)?;
         let rng = &mut self.rng;
-        let repeating = self.setup.repeats.map(|repeats| {
-            let trickle = Trickle::new(repeats.trickle, Duration::from_nanos(at), rng.next_u64());
-            Repeating { trickle, intervals: 0, due: false, wake: nanos(trickle.timeout()) }
-        });
-        let wake = repeating.as_ref().map(|repeating| repeating.wake);
+        let repeating = self.setup.repeats.map(|repeats| Repeating::begin(repeats, at, rng.next_u64()));
+        let wake = repeating.as_ref().map(Repeating::wake);
         if message.members.contains_key(&edge) {
             return None;
         }
@@ -183,7 +160,7 @@ impl TwoHopsState {
         if !self.is_hostile(edge)
             && let Some(repeating) = self.repeating(number, edge)
         {
-            repeating.trickle.handle_consistent();
+            repeating.hear();
         }
     }
 
@@ -196,22 +173,10 @@ impl TwoHopsState {
     /// repeats the message now, and when it is to be served next.
     pub(crate) fn serve(&mut self, number: u64, edge: u32, now: u64, busy: u64) -> (bool, Option<u64>) {
         let (random, backoff) = (self.rng.next_u64(), self.rng.gen_range(0..BACKOFF));
-        let intervals = self.setup.repeats.map_or(0, |repeats| repeats.intervals);
-        let Some(repeating) = self.repeating(number, edge).filter(|repeating| repeating.wake == now) else {
-            return (false, None);
-        };
-        repeating.due &= repeating.trickle.is_needed();
-        let step = repeating.trickle.handle_timeout(Duration::from_nanos(now), random);
-        repeating.due |= step.transmit;
-        repeating.intervals = repeating.intervals.saturating_add(step.expired.into());
-        let sends = repeating.due && busy <= now;
-        repeating.due &= !sends;
-        repeating.wake = match (repeating.due, repeating.intervals < intervals) {
-            (true, _) => busy.max(now).saturating_add(1 + backoff),
-            (false, true) => nanos(repeating.trickle.timeout()).max(now + 1),
-            (false, false) => NEVER,
-        };
-        (sends, Some(repeating.wake).filter(|wake| *wake < NEVER))
+        match self.repeating(number, edge) {
+            Some(repeating) if repeating.wake() == now => repeating.serve(now, busy, random, backoff),
+            _ => (false, None),
+        }
     }
 }
 

@@ -16,29 +16,16 @@ mod wire;
 
 use std::ops::Deref;
 
-use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand};
-use quiver_ainq::{Epoch, Suite};
-use quiver_envelope::{EnvelopeCommand, Envelopes};
-use quiver_group::EdgeCommand;
-use quiver_machine::{Either, Node as RoleNode};
-use quiver_relay::WithRelays;
+use quiver_ainq::Suite;
 
 pub use self::actions::message_number;
-use self::feature::Features;
-pub(crate) use self::feature::{Acted, WorldFeature};
+pub(crate) use self::feature::{Acted, StandInStart, WorldFeature};
 pub use self::kernel::WorldKernel;
-pub(crate) use self::nodes::anonymous_end;
 pub use self::setup::{Disks, Setup, WorldError};
 pub(crate) use self::wire::{Wire, WireContext};
-use crate::admission::AdmissionEvent;
+use crate::feature_part::FeatureCommand;
+use crate::features::Features;
 use crate::{Action, NodeId};
-
-/// A leader with its envelopes, whose drones may be behind relays.
-type LeaderNode<S> = WithRelays<RoleNode<AdmittingLeader<S>, Envelopes>>;
-/// Commands of a leader's node.
-pub type LeaderNodeCommand = Either<AdmittingLeaderCommand, EnvelopeCommand>;
-/// Commands of an edge with its envelopes.
-pub type DroneNodeCommand = Either<EdgeCommand, EnvelopeCommand>;
 
 /// All nodes, the network between them, and the clock. See the [crate](crate) for its guarantees.
 pub struct World<S: Suite> {
@@ -64,8 +51,6 @@ pub(crate) enum ScheduledAction {
     Sever(NodeId, NodeId),
     /// A crashed node is started again.
     Return(NodeId),
-    /// An event of anonymous admission.
-    Admission(AdmissionEvent),
-    /// All nodes receive both headers that the leader with two keys signed for this epoch.
-    Cross(Epoch),
+    /// A feature does what it has planned.
+    Feature(FeatureCommand),
 }

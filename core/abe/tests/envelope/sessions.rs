@@ -26,9 +26,9 @@ impl Receiver {
             None => self.0.session(&header.session(), now).ok_or(EnvelopeError::UnknownSession)?,
         };
         let mut data = Vec::new();
-        match envelope::open(session.opener(&header)?, rest, &mut data, &known()) {
+        match envelope::io::open(session.opener(&header)?, rest, &mut data, &known()) {
             Ok(_) => {}
-            Err(envelope::IoError::Envelope(error)) => return Err(error),
+            Err(envelope::io::IoError::Envelope(error)) => return Err(error),
             Err(other) => panic!("{other}"),
         }
         self.0.took(&header, opened, now)?;

@@ -141,7 +141,7 @@ pub(crate) fn next_at(
     data: &[u8],
 ) -> Vec<u8> {
     let mut sealed = Vec::new();
-    envelope::seal(session.message(now).unwrap(), data, &mut sealed, signer, &mut rng()).unwrap();
+    envelope::io::seal(session.message(now).unwrap(), data, &mut sealed, signer, &mut rng()).unwrap();
     sealed
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn sealed(data: &[u8]) -> Vec<u8> {
 pub(crate) fn opened(bytes: &[u8], key: &str) -> Result<(Vec<u8>, Option<[u8; 32]>), String> {
     let text = |error: &dyn std::error::Error| error.to_string();
     let mut rest = bytes;
-    let header = envelope::read_header(&mut rest).map_err(|error| text(&error))?;
+    let header = envelope::io::read_header(&mut rest).map_err(|error| text(&error))?;
     let EnvelopeHeader::Opening(opening) = &header else {
         return Err("not an opening".into());
     };
@@ -162,6 +162,6 @@ pub(crate) fn opened(bytes: &[u8], key: &str) -> Result<(Vec<u8>, Option<[u8; 32
         ReceivingSession::open::<Toy>(&PARAMETERS, &key.into(), opening).map_err(|error| text(&error))?;
     let opener = session.opener(&header).map_err(|error| text(&error))?;
     let mut data = Vec::new();
-    let sender = envelope::open(opener, rest, &mut data, &known()).map_err(|error| text(&error))?;
+    let sender = envelope::io::open(opener, rest, &mut data, &known()).map_err(|error| text(&error))?;
     Ok((data, sender))
 }

@@ -81,14 +81,14 @@ fn stream(len: u64, memory: usize) {
     let (inlet, outlet) = sync_channel(4);
     let sealing = thread::spawn(move || {
         let message = session(Some(&ALICE), Lifetime::SINGLE).message(NOW).unwrap();
-        envelope::seal(message, Source(len), Inlet(inlet), Some(&ALICE), &mut rng()).unwrap()
+        envelope::io::seal(message, Source(len), Inlet(inlet), Some(&ALICE), &mut rng()).unwrap()
     });
     let mut from = Outlet(outlet, Vec::new());
-    let header = envelope::read_header(&mut from).unwrap();
+    let header = envelope::io::read_header(&mut from).unwrap();
     let EnvelopeHeader::Opening(opening) = &header else { panic!("no opening") };
     let session = ReceivingSession::open::<Toy>(&PARAMETERS, &"scout".into(), opening).unwrap();
     let mut sink = Sink(0);
-    let sender = envelope::open(session.opener(&header).unwrap(), from, &mut sink, &known()).unwrap();
+    let sender = envelope::io::open(session.opener(&header).unwrap(), from, &mut sink, &known()).unwrap();
     MEMORY.set_limit(usize::MAX).unwrap();
     assert_eq!((sender, sink.0, sealing.join().unwrap()), (Some([1; 32]), len, len));
 }

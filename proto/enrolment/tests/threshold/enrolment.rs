@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use quiver_ainq::{Bls12381G1, DroneKeypair, Handle, Label, Ristretto255};
-use quiver_enrolment::{EnrolmentTrouble, KgcEvent, QuorumSuite};
+use quiver_enrolment::threshold::QuorumSuite;
+use quiver_enrolment::{EnrolmentTrouble, KgcEvent};
 use quiver_machine::RefusalReason;
 
 use crate::world::{Node, Said, World};

@@ -10,10 +10,10 @@ use quiver_ainq::{
     OperatorSecretKey, Purpose, QuorumStatement, Role, Suite, VerifiedRequest,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::threshold::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
-use quiver_enrolment::{
-    EnrolmentTrouble, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, MasterShare, QuorumSuite,
+use quiver_enrolment::threshold::{
+    EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage, QuorumSuite,
 };
+use quiver_enrolment::{EnrolmentTrouble, Kgc, KgcConfig, KgcEvent, KgcRecord, Kgcs, MasterShare};
 use quiver_group::{Edge, EdgeConfig, EdgeEvent};
 use quiver_machine::{RefusalReason, Route};
 use quiver_message::{Message, MessageError};

@@ -10,9 +10,8 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use quiver_machine::{Destination, Input, Now, Output, Peer, Route, Via};
 use quiver_testbed::{EPOCH_START, EventQueue};
-use quiver_world::radio::{
-    Account, Cast, Energy, Loss, LossState, Medium, ObservedLoss, Profile, Transmission,
-};
+use quiver_world::boards::ObservedLoss;
+use quiver_world::radio::{Account, Cast, Energy, Loss, LossState, Medium, Profile, Transmission};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 

@@ -21,8 +21,10 @@ use quiver_kem::KemSetting;
 use rand_chacha::ChaCha8Rng;
 use zeroize::Zeroizing;
 
-use crate::quorum::master_key::MasterKey;
+use crate::fleet::name;
+use crate::master_key::MasterKey;
 use crate::rng_stream::{self, RngStream, below};
+use crate::{EPOCH_START, GROUP, Setup, WorldError};
 
 /// Certified fields of every drone: metres from the origin, and percent.
 pub const FIELDS: &str = "x: i16, y: i16, battery: u7";
@@ -175,6 +177,24 @@ impl<S: Suite> Checkpoint<S> {
             answers: rules.answers,
             seed,
         })
+    }
+
+    /// The checkpoint of a world whose leaders demand a policy.
+    pub(crate) fn of_world(
+        setup: &Setup,
+        deployment: &Deployment<S>,
+        master_key: &dyn MasterKey<S>,
+    ) -> Result<Option<Self>, WorldError> {
+        let Some(rules) = &setup.admission else { return Ok(None) };
+        let group = name(GROUP);
+        let place = CheckpointContext {
+            deployment,
+            master_key,
+            group: &group,
+            seed: setup.fleet_seed,
+            now: EPOCH_START,
+        };
+        Self::found(&place, rules).map(Some).map_err(|error| WorldError::Admission(error.to_string()))
     }
 
     /// All of it but deployment, group and seed, for another process of the same run: the statements, the
@@ -335,7 +355,7 @@ mod tests {
     use quiver_ainq::Ristretto255;
 
     use super::*;
-    use crate::quorum::master_key::Single;
+    use crate::master_key::Single;
 
     const NOW: UnixTime = 1_000_000;
 

@@ -8,7 +8,7 @@ use quiver_ainq::{Epoch, Suite};
 use quiver_group::LeaderEvent;
 use quiver_machine::Destination;
 
-use super::{is_unsatisfied, read};
+use super::{AdmissionNodeEvent, is_unsatisfied, read};
 use crate::invariants::history::{GroupHistory, show};
 use crate::invariants::{Evidence, Invariant, InvariantCheck, died};
 use crate::{Effect, NodeEvent, NodeId, Step, World};
@@ -100,9 +100,9 @@ impl AnonymousAdmission {
 fn observe_drone<S: Suite>(world: &World<S>, step: &Step, number: u32, evidence: &mut Evidence) {
     let (findings, pseudonyms) = (&mut evidence.findings, &mut evidence.history.pseudonyms);
     let suffices = world.shows(number).map(|(suffices, _)| suffices);
-    for event in step.events() {
+    for event in step.events().filter_map(NodeEvent::of_feature::<AdmissionNodeEvent>) {
         match event {
-            NodeEvent::Anonymous(AnonymousEvent::Admitted { pseudonym, .. }) => {
+            AdmissionNodeEvent::Anonymous(AnonymousEvent::Admitted { pseudonym, .. }) => {
                 findings.require(Invariant::Admission, step, suffices == Some(true), || {
                     "got in although the policy keeps it out".into()
                 });
@@ -110,7 +110,7 @@ fn observe_drone<S: Suite>(world: &World<S>, step: &Step, number: u32, evidence:
                 findings.require(Invariant::Unlinkability, step, first, || "has a pseudonym again".into());
                 pseudonyms.last.insert(number, pseudonym.0);
             }
-            NodeEvent::Anonymous(AnonymousEvent::Ended(why)) if is_unsatisfied(why) => {
+            AdmissionNodeEvent::Anonymous(AnonymousEvent::Ended(why)) if is_unsatisfied(why) => {
                 findings.require(Invariant::Admission, step, suffices == Some(false), || {
                     "was told that it does not satisfy the policy, and does".into()
                 });

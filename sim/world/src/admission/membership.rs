@@ -7,16 +7,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quiver_admission::{AdmittingLeaderCommand, AnonymousEdge};
+use quiver_admission::AdmittingLeaderCommand;
 use quiver_ainq::Suite;
-use quiver_group::leader::RestoreError;
 
-use super::{AnonymousDrone, CertifiedFields, Checkpoint, Return, Showing};
+use super::{AnonymousDrone, AnonymousMachine, CertifiedFields, Checkpoint, Return, Showing};
 use crate::EPOCH_START;
-use crate::drone_node::DroneNode;
+use crate::feature_part::{FeatureCommand, RoleCommand};
 use crate::rng_stream::{self, RngStream, below};
 use crate::step::MachineEnd;
-use crate::world::{Acted, ScheduledAction, WorldFeature, WorldKernel, anonymous_end};
+use crate::world::{Acted, ScheduledAction, StandInStart, WorldFeature, WorldKernel};
 use crate::{Action, NodeId, Step};
 
 /// Interval at which a drone without a key is checked again, or one whose clock shows another period than the
@@ -28,9 +27,9 @@ const LONGEST_FETCHING: Duration = Duration::from_secs(60);
 /// Time after the beginning of a period at which the first of them do.
 const FIRST_FETCHED: Duration = Duration::from_secs(2);
 
-/// Events of anonymous admission that the world has scheduled.
+/// Events of anonymous admission that are planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AdmissionEvent {
+enum AdmissionEvent {
     /// A drone whose machine was over returns.
     Return(u32),
     /// A leader that was started gets the slot keys.
@@ -105,11 +104,7 @@ impl AnonymousDrones {
 
     /// The machine of an anonymous drone that is switched on; `None` if it has no useful credential, and then
     /// it returns later.
-    pub(crate) fn machine<S: Suite>(
-        &mut self,
-        kernel: &mut WorldKernel<S>,
-        edge: u32,
-    ) -> Option<Result<DroneNode<S>, RestoreError>> {
+    fn machine<S: Suite>(&mut self, kernel: &mut WorldKernel<S>, edge: u32) -> Option<StandInStart<S>> {
         let (fleet, kem) = (kernel.shared_fleet(), kernel.kem());
         let checkpoint = fleet.checkpoint()?;
         let own = checkpoint.period_at(kernel.clock(NodeId::Edge(edge)).unix);
@@ -132,38 +127,14 @@ impl AnonymousDrones {
         drone.shown = Some((suffices, period));
         let config = checkpoint.anonymous(credential, period, (kernel.setup().edge_timing, kem));
         let sim_node = kernel.nodes.edge_node(edge)?;
-        Some(
-            AnonymousEdge::new(config, sim_node.disk.records.last())
-                .map(|machine| DroneNode::new(machine, None)),
-        )
-    }
-
-    /// Carries out what was scheduled.
-    pub(crate) fn run_event<S: Suite>(
-        &mut self,
-        kernel: &mut WorldKernel<S>,
-        event: AdmissionEvent,
-        steps: &mut Vec<Step>,
-    ) -> Acted {
-        match event {
-            AdmissionEvent::Return(edge) => match self.0.get_mut(&edge) {
-                Some(drone) => {
-                    drone.returns = false;
-                    return Acted::Start(NodeId::Edge(edge));
-                }
-                None => return Acted::Pass,
-            },
-            AdmissionEvent::SlotKeys(ordinal) => steps.extend(send_slot_keys(kernel, ordinal)),
-            AdmissionEvent::Period => steps.extend(begin_period(kernel)),
-        }
-        Acted::Done
+        Some(StandInStart::Machine(AnonymousMachine::node(config, sim_node.disk.records.last())))
     }
 }
 
 impl<S: Suite> WorldFeature<S> for AnonymousDrones {
     fn begin(&mut self, kernel: &mut WorldKernel<S>) {
         if kernel.fleet().checkpoint().is_some() {
-            kernel.plan(Duration::ZERO, ScheduledAction::Admission(AdmissionEvent::Period));
+            plan(kernel, Duration::ZERO, AdmissionEvent::Period);
         }
     }
 
@@ -191,20 +162,48 @@ impl<S: Suite> WorldFeature<S> for AnonymousDrones {
         Acted::Pass
     }
 
+    fn run_planned(
+        &mut self,
+        kernel: &mut WorldKernel<S>,
+        planned: &FeatureCommand,
+        steps: &mut Vec<Step>,
+    ) -> Acted {
+        match planned.read::<AdmissionEvent>() {
+            Some(AdmissionEvent::Return(edge)) => match self.0.get_mut(&edge) {
+                Some(drone) => {
+                    drone.returns = false;
+                    return Acted::Start(NodeId::Edge(edge));
+                }
+                None => return Acted::Pass,
+            },
+            Some(AdmissionEvent::SlotKeys(ordinal)) => steps.extend(send_slot_keys(kernel, ordinal)),
+            Some(AdmissionEvent::Period) => steps.extend(begin_period(kernel)),
+            None => return Acted::Pass,
+        }
+        Acted::Done
+    }
+
+    fn stand_in(&mut self, kernel: &mut WorldKernel<S>, edge: u32) -> StandInStart<S> {
+        if !self.is_anonymous(edge) {
+            return StandInStart::Named;
+        }
+        self.machine(kernel, edge).unwrap_or(StandInStart::Off)
+    }
+
     fn on_start(&mut self, kernel: &mut WorldKernel<S>, node: NodeId) {
         if let (NodeId::Leader(ordinal), Some(_)) = (node, kernel.fleet().checkpoint()) {
-            kernel.plan(Duration::ZERO, ScheduledAction::Admission(AdmissionEvent::SlotKeys(ordinal)));
+            plan(kernel, Duration::ZERO, AdmissionEvent::SlotKeys(ordinal));
         }
     }
 
     fn on_step(&mut self, kernel: &mut WorldKernel<S>, step: &Step) {
         let NodeId::Edge(edge) = step.node else { return };
         let Some(drone) = self.0.get_mut(&edge) else { return };
-        let (admitted, end) = anonymous_end(step);
-        if admitted {
+        let progress = step.stand_in();
+        if progress.admitted {
             drone.admitted();
         }
-        if let Some(end) = end {
+        if let Some(end) = progress.end {
             finish(kernel, edge, drone, end);
         }
     }
@@ -242,6 +241,11 @@ fn return_in_the_next_period<S: Suite>(kernel: &mut WorldKernel<S>, edge: u32, d
     plan_return(kernel, edge, drone, after.max(Duration::from_millis(1)));
 }
 
+/// Plans an event of this feature.
+fn plan<S: Suite>(kernel: &mut WorldKernel<S>, after: Duration, event: AdmissionEvent) {
+    kernel.plan(after, ScheduledAction::Feature(FeatureCommand::new(event)));
+}
+
 fn plan_return<S: Suite>(
     kernel: &mut WorldKernel<S>,
     edge: u32,
@@ -250,7 +254,7 @@ fn plan_return<S: Suite>(
 ) {
     if !drone.returns {
         drone.returns = true;
-        kernel.plan(after, ScheduledAction::Admission(AdmissionEvent::Return(edge)));
+        plan(kernel, after, AdmissionEvent::Return(edge));
     }
 }
 
@@ -259,7 +263,7 @@ fn begin_period<S: Suite>(kernel: &mut WorldKernel<S>) -> Vec<Step> {
     let Some(checkpoint) = kernel.fleet().checkpoint() else { return Vec::new() };
     let ends = checkpoint.end_of(checkpoint.period_at(kernel.unix()));
     let after = Duration::from_secs(ends - EPOCH_START).saturating_sub(kernel.time());
-    kernel.plan(after, ScheduledAction::Admission(AdmissionEvent::Period));
+    plan(kernel, after, AdmissionEvent::Period);
     (0..kernel.leader_count()).filter_map(|ordinal| send_slot_keys(kernel, ordinal)).collect()
 }
 
@@ -267,7 +271,8 @@ fn begin_period<S: Suite>(kernel: &mut WorldKernel<S>) -> Vec<Step> {
 fn send_slot_keys<S: Suite>(kernel: &mut WorldKernel<S>, ordinal: u16) -> Option<Step> {
     let checkpoint = kernel.fleet().checkpoint()?;
     let keys = checkpoint.slot_keys(checkpoint.period_at(kernel.unix())).ok()?;
-    kernel.submit_to_leader(ordinal, AdmittingLeaderCommand::SlotKeys(keys), "take slot keys")
+    let command = FeatureCommand::new(AdmittingLeaderCommand::SlotKeys(keys));
+    kernel.submit_to_leader(ordinal, RoleCommand::Feature(command), "take slot keys")
 }
 
 /// The credential that the authority issues.

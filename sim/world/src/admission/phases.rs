@@ -10,7 +10,7 @@ use quiver_ainq::Suite;
 use quiver_group::{EdgeCommand, LeaderEvent};
 use quiver_machine::Either;
 
-use super::{AT_ONCE, CheckpointError, Sightings, is_unsatisfied, linked};
+use super::{AT_ONCE, AdmissionNodeEvent, CheckpointError, Sightings, is_unsatisfied, linked};
 use crate::EPOCH_START;
 use crate::run::Phase;
 use crate::run::phases::Phases;
@@ -34,7 +34,8 @@ pub(crate) struct AnonymousMembers<S: Suite> {
 }
 
 impl<S: Suite> AnonymousMembers<S> {
-    pub(crate) fn edge(&mut self, number: u32, event: &AnonymousEvent) {
+    pub(crate) fn edge(&mut self, number: u32, event: &AdmissionNodeEvent) {
+        let AdmissionNodeEvent::Anonymous(event) = event else { return };
         match event {
             AnonymousEvent::Admitted { pseudonym, .. } => {
                 self.had.insert(pseudonym.0);

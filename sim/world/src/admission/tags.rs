@@ -28,7 +28,7 @@ use rand_core::{RngCore, SeedableRng};
 
 use super::checkpoint::{Checkpoint, CheckpointContext, CheckpointError, Rules};
 use crate::EPOCH_START;
-use crate::quorum::master_key::Single;
+use crate::master_key::Single;
 use crate::rng_stream::below;
 
 /// The leader, as drones see it; and how its gate sees a drone.

@@ -8,11 +8,13 @@ use quiver_ainq::{Deployment, Suite};
 use quiver_enrolment::threshold::EnrolmentMessage;
 use quiver_machine::Destination;
 use quiver_message::Message;
-use quiver_quorum::QuorumSuite;
 
 use super::{ActionPlan, Base, ConvergenceChecker, run_to_convergence};
-use crate::{Action, Cause, Effect, Invariants, NodeEvent, Step, StepObserver, Violation, World, WorldError};
-use crate::{admission, envelopes};
+use crate::{
+    Action, Cause, Effect, Invariants, MasterKeySuite, NodeEvent, Step, StepObserver, Violation, World,
+    WorldError,
+};
+use crate::{admission, envelopes, relays};
 
 /// Greatest number of steps printed.
 const MAX_STEPS: usize = 48000;
@@ -21,7 +23,7 @@ const MAX_STEPS: usize = 48000;
 ///
 /// # Errors
 /// Errors of [`World::new`].
-pub fn story<S: QuorumSuite>(
+pub fn story<S: MasterKeySuite>(
     base: &Base<S>,
     plan: &ActionPlan,
 ) -> Result<(Option<Violation>, Vec<String>), WorldError> {
@@ -127,17 +129,8 @@ fn describe<S: Suite>(world: &World<S>, step: &Step) -> String {
 /// Kind of a message, in a word; of a relay's batch, of all that it carries.
 fn kind<S: Suite>(deployment: &Deployment<S>, payload: &[u8]) -> String {
     match Message::<S>::decode(deployment, payload) {
-        Err(_) => {
-            let carried: Vec<String> = quiver_relay::carried(payload)
-                .into_iter()
-                .filter(|carried| !carried.is_empty())
-                .map(|carried| kind(deployment, &carried))
-                .collect();
-            match carried.is_empty() {
-                true => format!("{} bytes of noise", payload.len()),
-                false => format!("a batch ({})", carried.join(", ")),
-            }
-        }
+        Err(_) => relays::described_batch(payload, |carried| kind(deployment, carried))
+            .unwrap_or_else(|| format!("{} bytes of noise", payload.len())),
         Ok(message) => {
             let text = described(&message);
             text.split(['(', ' ', '{']).next().unwrap_or_default().to_string()
@@ -159,8 +152,7 @@ fn report(event: &NodeEvent) -> String {
         NodeEvent::Kgc(event) => format!("{event:?}"),
         NodeEvent::Leader(event) => format!("{event:?}"),
         NodeEvent::Edge(event) => format!("{event:?}"),
-        NodeEvent::Anonymous(event) => format!("{event:?}"),
-        event => format!("{event:?}"),
+        NodeEvent::Feature(event) => format!("{event:?}"),
     };
     text.chars().take(160).collect()
 }

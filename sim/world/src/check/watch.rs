@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_kem::KemSetting;
-use quiver_quorum::QuorumSuite;
 
 use super::{ActionPlan, Base, CheckSetup, ConvergenceChecker, StartState, run_to_convergence};
-use crate::{Action, Hop, Invariants, Step, StepObserver, Violation, World, WorldError};
+use crate::{Action, Hop, Invariants, MasterKeySuite, Step, StepObserver, Violation, World, WorldError};
 
-impl<S: QuorumSuite> Base<S> {
+impl<S: MasterKeySuite> Base<S> {
     /// Makes the base as [`new`](Self::new) does, and shows an observer every step and every [`Hop`] of it. The
     /// lives that begin there tell their observers of hops, too.
     ///

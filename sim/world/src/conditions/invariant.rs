@@ -6,6 +6,7 @@ use std::time::Duration;
 use quiver_ainq::{KgcId, Suite};
 use quiver_group::{EdgeEvent, LeaderEvent};
 
+use super::ConditionNodeEvent;
 use crate::invariants::convergence::LeadingEpoch;
 use crate::invariants::{Evidence, Findings, Invariant, InvariantCheck};
 use crate::{Action, Cause, NodeEvent, NodeId, Step, World, message_number};
@@ -100,7 +101,9 @@ impl Orders {
             self.heard.remove(&edge);
         }
         for event in step.events() {
-            let NodeEvent::Opened(text) = event else { continue };
+            let Some(ConditionNodeEvent::Opened(text)) = event.of_feature::<ConditionNodeEvent>() else {
+                continue;
+            };
             let number = message_number(text);
             let has = number
                 .is_some_and(|number| self.heard.get(&edge).is_some_and(|heard| heard.contains(&number)));

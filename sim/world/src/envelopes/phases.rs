@@ -6,8 +6,9 @@ use quiver_ainq::Suite;
 use quiver_envelope::EnvelopeEvent;
 use quiver_machine::Either;
 
-use super::{AbeAuthority, ORDERS, Order, OrderError};
+use super::{AbeAuthority, EnvelopeNodeEvent, ORDERS, Order, OrderError};
 use crate::Invariant;
+use crate::feature_part::FeatureCommand;
 use crate::message_number;
 use crate::rng_stream::{self, RngStream};
 use crate::run::Phase;
@@ -24,7 +25,7 @@ pub(crate) struct OpenedEnvelopes {
 }
 
 impl OpenedEnvelopes {
-    pub(crate) fn note(&mut self, edge: u32, event: &EnvelopeEvent) {
+    pub(crate) fn note(&mut self, edge: u32, EnvelopeNodeEvent::Envelope(event): &EnvelopeNodeEvent) {
         match event {
             EnvelopeEvent::Opened { data, author: Some(_), .. } => match message_number(data) {
                 Some(order) => *self.opened.entry((order, edge)).or_default() += 1,
@@ -65,10 +66,10 @@ impl<S: Suite> Phases<'_, S> {
             AbeAuthority::found(&mut rng_stream::generator(self.plan.seed, RngStream::AbeAuthority))?;
         for (kind, keys) in authority.kinds() {
             let edges = (0..self.world.edge_count()).filter(|edge| edge % 4 == kind);
-            self.world.command_edges(edges, &Either::Right(keys), &mut self.arrivals);
+            self.world.command_edges(edges, &Either::Right(FeatureCommand::new(keys)), &mut self.arrivals);
         }
         if let Some(public) = authority.public() {
-            self.world.command_leader(0, Either::Right(public), &mut self.arrivals);
+            self.world.command_leader(0, Either::Right(FeatureCommand::new(public)), &mut self.arrivals);
         }
         Ok(authority)
     }
@@ -84,7 +85,7 @@ impl<S: Suite> Phases<'_, S> {
         };
         let audience: Vec<u32> = self.members.iter().copied().filter(|edge| order.is_for(*edge)).collect();
         let wanted = u32::try_from(audience.len()).unwrap_or(u32::MAX);
-        self.world.command_leader(0, Either::Right(command), &mut self.arrivals);
+        self.world.command_leader(0, Either::Right(FeatureCommand::new(command)), &mut self.arrivals);
         let done =
             self.until(Phase::Envelope, wanted, |phases| phases.arrivals.envelopes_opened.openings(number));
         // The others get their time to open it as well.

@@ -17,11 +17,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::{
-    AgreedSecret, DroneKeypair, DronePublicKey, Epoch, EpochKind, EpochPart, Error, GroupContext, Handle,
-    Header, KemKey, KemTerm, Membership, Pseudonym, RevocationStatement, Slot, SparePair, StrategyKind,
-    Suite, VerifiedHeader,
+    DroneKeypair, DronePublicKey, Epoch, EpochKind, EpochPart, Error, GroupContext, Handle, Header, KemKey,
+    KemTerm, Membership, RevocationStatement, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_group::EdgeEvent;
@@ -31,8 +29,9 @@ use sha2::{Digest, Sha256};
 
 use super::history::{HeldKey, export_channel, show};
 use super::{Evidence, Invariant, InvariantCheck};
+use crate::admission::ExposedRun;
 use crate::relays::carried;
-use crate::{Action, Effect, InsecureToy, NodeEvent, NodeId, Sabotage, Step, StepObserver, World};
+use crate::{Action, Effect, InsecureToy, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// Number of one-time pairs of each drone that are kept: those of requests to join, and spare ones.
 const PAIRS: usize = 16;
@@ -59,15 +58,8 @@ enum CurveSecrets<S: Suite> {
         requests: VecDeque<(Nonce, Arc<SparePair<S>>)>,
         spares: BTreeMap<u64, Arc<SparePair<S>>>,
     },
-    /// Secrets of the newest run of an anonymous drone (§A5.1).
-    Anonymous {
-        nonce: Nonce,
-        pseudonym: Pseudonym,
-        /// W of the exchange.
-        secret: AgreedSecret,
-        /// κ of the run, if the drone's log has it.
-        logged: Option<KemKey<S>>,
-    },
+    /// Secrets of the newest run of an anonymous drone.
+    Anonymous(ExposedRun<S>),
 }
 
 /// A drone as the adversary can be it.
@@ -194,7 +186,7 @@ impl<S: Suite> CurveSecrets<S> {
     fn asked_for(&self, published: &EpochPublication<S>) -> bool {
         match self {
             Self::Named { requests, .. } => requests.iter().any(|(nonce, _)| published.answers(nonce)),
-            Self::Anonymous { nonce, .. } => published.answers(nonce),
+            Self::Anonymous(run) => published.answers(run.nonce()),
         }
     }
 }
@@ -220,9 +212,9 @@ impl<S: Suite> Double<S> {
         matches!(&self.secrets, CurveSecrets::Named { keypair, .. } if keypair.public().encode() == drone)
     }
 
-    /// Returns true if it is the drone in this run.
-    fn runs(&self, run: &Nonce) -> bool {
-        matches!(&self.secrets, CurveSecrets::Anonymous { nonce, .. } if nonce == run)
+    /// Returns true if it is the drone in the run of this nonce.
+    fn runs(&self, nonce: &Nonce) -> bool {
+        matches!(&self.secrets, CurveSecrets::Anonymous(run) if run.nonce() == nonce)
     }
 
     /// κ to try on a header: those that were taken, forward as members step it and as if it were of the
@@ -236,7 +228,7 @@ impl<S: Suite> Double<S> {
             [taken.at(&leader, term).ok(), raw]
         });
         let logged = match &self.secrets {
-            CurveSecrets::Anonymous { logged, .. } => logged.clone(),
+            CurveSecrets::Anonymous(run) => run.logged().cloned(),
             CurveSecrets::Named { .. } => None,
         };
         taken.chain([logged, key(term, &[0; 32])]).filter(Option::is_some).collect()
@@ -307,9 +299,7 @@ impl<S: Suite> Double<S> {
                     part => Membership::join_with_kem(context, keypair, ephemeral, kem, header, part),
                 }
             }
-            CurveSecrets::Anonymous { pseudonym, secret, .. } => {
-                Membership::admitted(context, pseudonym, (secret, kem), header, part)
-            }
+            CurveSecrets::Anonymous(run) => run.enter(context, kem, header, part),
         };
         joined.ok()
     }
@@ -370,15 +360,12 @@ impl<S: Suite> QuantumAdversary<S> {
 
     /// A run of an anonymous drone that its leader has confirmed. Its welcome may have been recorded before.
     fn observe_run(&mut self, world: &World<S>, edge: u32, openings: &mut Vec<OpenedEpoch>) {
-        let Some(run) = world.edge(edge).and_then(AnyEdge::compromised_run) else { return };
-        if self.doubles.get(&edge).is_some_and(|double| double.runs(run.nonce)) {
+        let Some(run) = ExposedRun::of(world, edge) else { return };
+        let nonce = *run.nonce();
+        if self.doubles.get(&edge).is_some_and(|double| double.runs(&nonce)) {
             return;
         }
-        let (nonce, pseudonym, secret) = (*run.nonce, *run.pseudonym, run.secret.clone());
-        // Sabotage: a driver that writes into its log what the machine has in memory.
-        let logged = run.kem.filter(|_| world.setup().sabotage == Sabotage::LogRunKem).cloned();
-        let secrets = CurveSecrets::Anonymous { nonce, pseudonym, secret, logged };
-        self.doubles.insert(edge, Double::new(secrets));
+        self.doubles.insert(edge, Double::new(CurveSecrets::Anonymous(run)));
         let first = self.archive.iter().position(|published| published.answers(&nonce));
         let recorded = first.and_then(|first| self.archive.get(first..)).unwrap_or_default().to_vec();
         for published in recorded {

@@ -4,19 +4,14 @@ use std::collections::BTreeSet;
 
 use quiver_ainq::{KgcId, Suite};
 
+use super::ByzantineKgc;
+use crate::kgc_node::KgcNode;
 use crate::world::{Acted, WorldFeature, WorldKernel};
 use crate::{Action, NodeId, Step};
 
 /// KGCs that lie.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LyingKgcs(BTreeSet<KgcId>);
-
-impl LyingKgcs {
-    /// Returns true if a KGC lies, or would if it were switched on.
-    pub(crate) fn lies(&self, id: KgcId) -> bool {
-        self.0.contains(&id)
-    }
-}
 
 impl<S: Suite> WorldFeature<S> for LyingKgcs {
     fn act(&mut self, kernel: &mut WorldKernel<S>, action: &Action, _: &mut Vec<Step>) -> Acted {
@@ -30,6 +25,12 @@ impl<S: Suite> WorldFeature<S> for LyingKgcs {
         Acted::Done
     }
 
+    fn extend_kgc(&self, kernel: &WorldKernel<S>, id: KgcId, machine: &mut KgcNode<S>) {
+        if self.0.contains(&id) {
+            machine.set_byzantine(Some(ByzantineKgc::behaviour(kernel.fleet(), id)));
+        }
+    }
+
     fn calm(&mut self, kernel: &mut WorldKernel<S>) -> Vec<NodeId> {
         for id in std::mem::take(&mut self.0) {
             set_lying(kernel, id, false);
@@ -40,9 +41,9 @@ impl<S: Suite> WorldFeature<S> for LyingKgcs {
 
 /// Makes a KGC that is switched on lie, or be honest again.
 fn set_lying<S: Suite>(kernel: &mut WorldKernel<S>, id: KgcId, lies: bool) {
-    let lie = lies.then(|| kernel.fleet().lies(id));
+    let fleet = kernel.shared_fleet();
     let sim_node = kernel.nodes.kgc_node_mut(id);
     if let Some(kgc_node) = sim_node.and_then(|sim_node| sim_node.machine.as_deref_mut()) {
-        kgc_node.set_lying(lie);
+        kgc_node.set_byzantine(lies.then(|| ByzantineKgc::behaviour(&fleet, id)));
     }
 }

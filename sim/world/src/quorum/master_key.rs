@@ -1,13 +1,10 @@
-//! The master key of a deployment: held by one KGC, or shared among several so that none has it.
-//!
-//! A world's machines run over any suite; the difference between a single KGC and a quorum is behind one
-//! interface, whose implementation the world's creator provides.
+//! A master key that several KGCs share, so that none has it.
 
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Deployment, Element, Identity, KgcId, MasterSecret, Name, Purpose, QuorumStatement, StatementSignature,
-    Suite, UnverifiedPartialKey, identity_statement,
+    Deployment, Element, Identity, KgcId, Name, Purpose, QuorumStatement, StatementSignature,
+    UnverifiedPartialKey, identity_statement,
 };
 use quiver_crypto::{Digest, Hasher};
 use quiver_enrolment::{KgcSigningKey, Kgcs, MasterShare};
@@ -16,8 +13,13 @@ use quiver_quorum::{
     Error, PublicShares, QuorumParameters, QuorumSuite, RefusedStep, SecretShare, SignatureShare,
     SigningPackage,
 };
+use rand_chacha::ChaCha8Rng;
 use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
+
+use crate::fleet::{DEPLOYMENT, name};
+use crate::master_key::{MasterKey, MasterKeySuite, Single};
+use crate::{Sabotage, Setup, WorldError};
 
 /// Result of a key generation.
 pub type Generated<S> = (Vec<SecretShare<S>>, PublicShares<S>);
@@ -86,6 +88,46 @@ fn error<T>(refused: RefusedStep<T>) -> Error {
     refused.error
 }
 
+/// A secret that KGCs have made together, in the bytes of its group.
+pub struct SharedSecret {
+    /// KGCs that it takes to use it.
+    pub threshold: u16,
+    /// Share of each KGC, as a little-endian scalar.
+    pub shares: Vec<(KgcId, Zeroizing<Vec<u8>>)>,
+    /// Public counterpart of the secret.
+    pub public: Vec<u8>,
+    /// Public counterparts of the shares.
+    pub public_shares: Vec<(KgcId, Vec<u8>)>,
+}
+
+impl SharedSecret {
+    /// Lets so many KGCs make a secret together.
+    ///
+    /// # Errors
+    /// [`WorldError::Quorum`] for numbers that make no quorum.
+    pub fn generate<S: QuorumSuite>(
+        kgcs: u16,
+        threshold: u16,
+        context: Digest,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> Result<Self, WorldError> {
+        let made = QuorumParameters::new(kgcs, threshold)
+            .and_then(|parameters| generate::<S>(parameters, context, rng));
+        made.map(|made| Self::from(&made)).map_err(|error| WorldError::Quorum(error.to_string()))
+    }
+}
+
+impl<S: QuorumSuite> From<&Generated<S>> for SharedSecret {
+    fn from((shares, public): &Generated<S>) -> Self {
+        Self {
+            threshold: public.parameters().threshold(),
+            shares: shares.iter().map(|share| (share.kgc(), share.expose())).collect(),
+            public: public.master().as_bytes().to_vec(),
+            public_shares: public.shares().map(|(kgc, share)| (kgc, share.as_bytes().to_vec())).collect(),
+        }
+    }
+}
+
 /// A signature in progress: the package, and every KGC's share.
 type Signed<S> = (SigningPackage<S>, BTreeMap<KgcId, SignatureShare<S>>);
 
@@ -107,88 +149,25 @@ fn package<S: QuorumSuite>(
     Ok((package, signed))
 }
 
-/// The KGCs' keys.
-pub trait MasterKey<S: Suite>: Send + Sync {
-    /// P_pub.
-    fn public(&self) -> Element<S>;
-    /// Master key of a KGC.
-    fn master(&self, deployment: &Deployment<S>, kgc: KgcId) -> KgcSigningKey<S>;
-    /// KGCs with which drones enrol.
-    fn kgcs(&self) -> Kgcs<S>;
-    /// Issues a partial key.
-    fn issue(
-        &self,
-        deployment: &Deployment<S>,
-        identity: &Identity,
-        value: &Element<S>,
-        rng: &mut dyn CryptoRngCore,
-    ) -> UnverifiedPartialKey<S>;
-    /// The KGCs' signature on a statement.
-    fn sign(
-        &self,
-        deployment: &Deployment<S>,
-        purpose: Purpose,
-        body: &[u8],
-        rng: &mut dyn CryptoRngCore,
-    ) -> StatementSignature<S>;
-    /// All the secret there is at a KGC: its share, encoded as a scalar.
-    fn secret(&self, kgc: KgcId) -> Option<Zeroizing<Vec<u8>>>;
-}
-
-/// One KGC, with all of it. The secret is encoded.
-pub struct Single(Zeroizing<Vec<u8>>);
-
-impl Single {
-    /// Draws the secret.
-    pub fn found<S: Suite>(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
-        Self(MasterSecret::<S>::generate(rng).encode())
-    }
-
-    /// Makes the key of this secret.
-    pub fn of<S: Suite>(secret: &MasterSecret<S>) -> Self {
-        Self(secret.encode())
-    }
-
-    fn secret<S: Suite>(&self) -> MasterSecret<S> {
-        MasterSecret::decode(&self.0).expect("as it was encoded")
+impl<S: QuorumSuite> MasterKeySuite for S {
+    fn found_master_key(setup: &Setup, rng: &mut ChaCha8Rng) -> Result<Box<dyn MasterKey<Self>>, WorldError> {
+        check_quorum(setup.kgcs, setup.threshold).map_err(WorldError::Quorum)?;
+        if setup.kgcs == 1 {
+            return Ok(Box::new(Single::found::<S>(rng)));
+        }
+        let low = u16::from(setup.sabotage == Sabotage::LowDegree);
+        let founded = QuorumParameters::new(setup.kgcs, setup.threshold - low)
+            .and_then(|parameters| Threshold::<S>::found(name(DEPLOYMENT), parameters, rng));
+        Ok(Box::new(founded.map_err(|error| WorldError::Quorum(error.to_string()))?))
     }
 }
 
-impl<S: Suite> MasterKey<S> for Single {
-    fn public(&self) -> Element<S> {
-        self.secret().public()
-    }
-
-    fn master(&self, _: &Deployment<S>, _: KgcId) -> KgcSigningKey<S> {
-        self.secret().into()
-    }
-
-    fn kgcs(&self) -> Kgcs<S> {
-        Kgcs::single()
-    }
-
-    fn issue(
-        &self,
-        deployment: &Deployment<S>,
-        identity: &Identity,
-        value: &Element<S>,
-        mut rng: &mut dyn CryptoRngCore,
-    ) -> UnverifiedPartialKey<S> {
-        self.secret().issue_partial_key(deployment, identity, value, &mut rng)
-    }
-
-    fn sign(
-        &self,
-        deployment: &Deployment<S>,
-        purpose: Purpose,
-        body: &[u8],
-        mut rng: &mut dyn CryptoRngCore,
-    ) -> StatementSignature<S> {
-        self.secret().sign(deployment, purpose, body, &mut rng)
-    }
-
-    fn secret(&self, _: KgcId) -> Option<Zeroizing<Vec<u8>>> {
-        Some(self.0.clone())
+/// Refuses numbers of KGCs that make no quorum, in words.
+pub(crate) fn check_quorum(kgcs: u16, threshold: u16) -> Result<(), String> {
+    match (kgcs, threshold) {
+        (1, 1) => Ok(()),
+        (1, _) => Err("a single KGC issues keys alone: the threshold is 1".into()),
+        _ => QuorumParameters::new(kgcs, threshold).map(drop).map_err(|error| error.to_string()),
     }
 }
 

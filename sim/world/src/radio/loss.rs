@@ -1,6 +1,5 @@
 //! Losses of frames on a link: none, independent, or in bursts.
 
-use quiver_link::erasure::recovery_probability;
 use rand::{Rng, RngCore};
 
 use super::RadioError;
@@ -142,20 +141,6 @@ impl LossState {
         }
     }
 
-    /// Returns true if at least `data` of `data` + `parity` frames arrive.
-    pub(super) fn receives_any(&mut self, data: u32, parity: u32, rng: &mut impl RngCore) -> bool {
-        match self.loss {
-            Loss::None => true,
-            Loss::Independent { per_frame } => {
-                happens(recovery_probability(data as usize, parity as usize, per_frame), rng)
-            }
-            // Every frame moves the chain.
-            Loss::GilbertElliott { .. } => {
-                (0..data + parity).filter(|_| !self.loses(rng)).count() >= data as usize
-            }
-        }
-    }
-
     fn receives_rounds(&mut self, frames: u32, copies: u32, rng: &mut impl RngCore) -> bool {
         if copies <= 1 {
             // Every frame moves the chain, also after the message is spoilt.
@@ -171,7 +156,8 @@ impl LossState {
     }
 }
 
-fn happens(probability: f64, rng: &mut impl RngCore) -> bool {
+/// Draws an event of this probability.
+pub(crate) fn happens(probability: f64, rng: &mut impl RngCore) -> bool {
     // `gen_bool` refuses values outside 0 to 1, which rounding could produce.
     rng.gen_bool(probability.clamp(0.0, 1.0))
 }

@@ -6,7 +6,8 @@ use rand::{Rng, RngCore};
 
 use super::lora::Modulation;
 use super::power::RadioPower;
-use super::{Cast, Coding, Preset, on_air};
+use super::{Cast, Preset, on_air};
+use crate::boards::Coding;
 
 /// The constants of a radio.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use rand::RngCore;
 
 use super::profile::CastProfile;
-use super::{Cast, Coding, LossState, Profile};
+use super::{Cast, LossState, Profile};
+use crate::boards::Coding;
 
 /// Costs of sending one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,8 +89,7 @@ impl Profile {
     pub fn receives(&self, sent: &Transmission, loss: &mut LossState, rng: &mut impl RngCore) -> bool {
         let Some(coding) = sent.coding else { return self.receive(sent.frames, loss, rng) };
         let data = sent.frames.saturating_sub(coding.frames());
-        // Every block moves the link's state, also after one that is lost.
-        coding.data(data).filter(|&data| !loss.receives_any(data, coding.parity, rng)).count() == 0
+        coding.recovers(data, loss, rng)
     }
 
     /// Returns true if a receiver with this link receives the whole broadcast of so many frames without

@@ -14,11 +14,13 @@ use crate::{Action, NodeId, Setup, Step};
 pub(crate) struct HostileRelays(BTreeSet<u16>);
 
 impl HostileRelays {
-    /// Makes the machine of a relay that is switched on hostile, if the relay is.
-    pub(crate) fn prepare(&self, setup: &Setup, number: u16, machine: &mut RelayNode) {
+    /// The machine of a relay that is switched on: hostile, if the relay is.
+    pub(crate) fn machine<S: Suite>(&self, kernel: &WorldKernel<S>, number: u16) -> RelayNode {
+        let mut machine = RelayNode::new(kernel.edge_count() as usize);
         if self.0.contains(&number) {
-            machine.set_hostile(dice(setup, number));
+            machine.set_hostile(dice(kernel.setup(), number));
         }
+        machine
     }
 
     /// Makes a relay hostile.

@@ -8,10 +8,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
-use quiver_relay::{Relay, RelayEvent};
+use quiver_relay::{Relay, RelayEvent, RelayTiming};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{CryptoRngCore, RngCore, SeedableRng};
 
+use super::RelayNodeEvent;
+use crate::NodeEvent;
 use crate::rng_stream::below;
 
 /// Messages that it keeps to repeat.
@@ -50,7 +52,9 @@ struct Hostile {
 }
 
 impl RelayNode {
-    pub(crate) const fn new(relay: Relay) -> Self {
+    /// An honest relay of a world with this many drones.
+    pub(crate) fn new(edges: usize) -> Self {
+        let relay = Relay::new(edges, RelayTiming::default());
         Self { relay, drones: BTreeSet::new(), hostile: None }
     }
 
@@ -153,6 +157,19 @@ impl Hostile {
         }
         keep(&mut self.sent, payload);
     }
+
+    /// The next output of a relay's machine, after what is sent in the place of others.
+    fn poll_output(&mut self, relay: &mut Relay, drones: &BTreeSet<Peer>) -> Output<RelayEvent, Infallible> {
+        loop {
+            if let Some((to, payload)) = self.out.pop_front() {
+                return Output::Transmit { to, payload };
+            }
+            match relay.poll_output() {
+                Output::Transmit { to, payload } => self.send(drones, to, payload),
+                output => return output,
+            }
+        }
+    }
 }
 
 fn keep(kept: &mut VecDeque<Vec<u8>>, message: Vec<u8>) {
@@ -164,7 +181,7 @@ fn keep(kept: &mut VecDeque<Vec<u8>>, message: Vec<u8>) {
 
 impl Machine for RelayNode {
     type Command = Infallible;
-    type Event = RelayEvent;
+    type Event = NodeEvent;
     type Record = Infallible;
 
     fn handle_input(&mut self, now: Now, input: Input<'_, Infallible>, rng: &mut dyn CryptoRngCore) {
@@ -195,16 +212,11 @@ impl Machine for RelayNode {
         }
     }
 
-    fn poll_output(&mut self) -> Output<RelayEvent, Infallible> {
-        let Some(hostile) = &mut self.hostile else { return self.relay.poll_output() };
-        loop {
-            if let Some((to, payload)) = hostile.out.pop_front() {
-                return Output::Transmit { to, payload };
-            }
-            match self.relay.poll_output() {
-                Output::Transmit { to, payload } => hostile.send(&self.drones, to, payload),
-                output => return output,
-            }
-        }
+    fn poll_output(&mut self) -> Output<NodeEvent, Infallible> {
+        let output = match &mut self.hostile {
+            None => self.relay.poll_output(),
+            Some(hostile) => hostile.poll_output(&mut self.relay, &self.drones),
+        };
+        output.map(|event| RelayNodeEvent::Relay(event).into(), |never| never)
     }
 }

@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use quiver_admission::AnonymousEvent;
 use quiver_ainq::{Epoch, Suite};
 use quiver_enrolment::KgcEvent;
-use quiver_envelope::EnvelopeEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
 
-use crate::admission::AnonymousMembers;
-use crate::conditions::CHANNEL;
-use crate::envelopes::OpenedEnvelopes;
+use crate::admission::{AdmissionNodeEvent, AnonymousMembers};
+use crate::conditions::{CHANNEL, ConditionNodeEvent};
+use crate::envelopes::{EnvelopeNodeEvent, OpenedEnvelopes};
+use crate::step::StandInProgress;
 use crate::trace::TraceRecorder;
-use crate::{Action, Hop, NodeEvent, NodeId, Step, StepObserver, World};
+use crate::{Action, AnyFeatureEvent, Hop, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// State of every edge at its last relevant step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,18 +103,24 @@ impl<S: Suite> Arrivals<S> {
         }
     }
 
-    fn anonymous(&mut self, number: u32, event: &AnonymousEvent) {
-        self.anonymous.edge(number, event);
-        let Some(place) = self.edges.get_mut(number as usize) else { return };
-        if let AnonymousEvent::Ended(_) = event {
+    /// Handles an event of a feature at an edge.
+    fn feature(&mut self, number: u32, at: Duration, event: &AnyFeatureEvent) {
+        if let Some(event) = event.read::<AdmissionNodeEvent>() {
+            self.anonymous.edge(number, event);
+        }
+        if let Some(event) = event.read::<EnvelopeNodeEvent>() {
+            self.touch(number, at);
+            self.envelopes_opened.note(number, event);
+        }
+        if let Some(ConditionNodeEvent::Opened(_)) = event.read::<ConditionNodeEvent>() {
+            self.opened(number, at);
+        }
+        if let (Some(StandInProgress::Ended(_)), Some(place)) =
+            (event.progress(), self.edges.get_mut(number as usize))
+        {
             self.current -= u32::from(place.epoch.is_some() && place.epoch == self.newest);
             place.epoch = None;
         }
-    }
-
-    fn envelope(&mut self, number: u32, at: Duration, event: &EnvelopeEvent) {
-        self.touch(number, at);
-        self.envelopes_opened.note(number, event);
     }
 
     fn touch(&mut self, number: u32, at: Duration) {
@@ -158,9 +163,7 @@ impl<S: Suite> StepObserver<S> for Arrivals<S> {
             }
             match (step.node, event) {
                 (NodeId::Edge(number), NodeEvent::Edge(event)) => self.edge(number, step.at, event),
-                (NodeId::Edge(number), NodeEvent::Anonymous(event)) => self.anonymous(number, event),
-                (NodeId::Edge(number), NodeEvent::Envelope(event)) => self.envelope(number, step.at, event),
-                (NodeId::Edge(number), NodeEvent::Opened(_)) => self.opened(number, step.at),
+                (NodeId::Edge(number), NodeEvent::Feature(event)) => self.feature(number, step.at, event),
                 (_, NodeEvent::Kgc(KgcEvent::Issued { .. })) => self.issued += 1,
                 (_, NodeEvent::Leader(event)) => self.leader(event),
                 _ => {}

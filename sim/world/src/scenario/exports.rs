@@ -6,21 +6,15 @@ use std::time::Duration;
 
 use quiver_ainq::Suite;
 use quiver_group::LeaderEvent;
-use quiver_mavlink::batch;
 
 use crate::formats::pcapng::{Capture, Captured};
-use crate::formats::tlog;
-use crate::mavlink::stations::system_of;
+use crate::mavlink::TelemetryLogs;
 use crate::node_id::NodeIndex;
 use crate::trace::describe;
-use crate::{
-    Action, DatagramClass, DatagramEvent, DatagramEventKind, EPOCH_START, Hop, NodeEvent, NodeId, Step, World,
-};
+use crate::{Action, DatagramClass, DatagramEvent, DatagramEventKind, Hop, NodeEvent, NodeId, Step, World};
 
 /// Names of lost receivers that a comment lists.
 const NAMED: usize = 8;
-/// The most bytes of all telemetry logs together.
-const MAX_LOGS: usize = 1 << 30;
 
 /// Recordings of a run, beside its figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,9 +52,7 @@ pub(super) struct Exporter {
     nodes: NodeIndex,
     capture: Option<Capture>,
     pending: Option<Transmission>,
-    logs: Option<BTreeMap<NodeId, Vec<u8>>>,
-    logged: usize,
-    full: bool,
+    logs: Option<TelemetryLogs>,
 }
 
 impl Exporter {
@@ -72,9 +64,7 @@ impl Exporter {
             nodes,
             capture: recording.capture.then(|| Capture::new(names())),
             pending: None,
-            logs: recording.telemetry.then(BTreeMap::new),
-            logged: 0,
-            full: false,
+            logs: recording.telemetry.then(TelemetryLogs::default),
         })
     }
 
@@ -155,7 +145,11 @@ impl Exporter {
 
     pub(super) fn on_datagram(&mut self, event: &DatagramEvent) {
         match &event.kind {
-            DatagramEventKind::Sealed { payloads, .. } => self.log(event, payloads),
+            DatagramEventKind::Sealed { payloads, .. } => {
+                if let Some(logs) = &mut self.logs {
+                    logs.note(event.node, event.at, payloads);
+                }
+            }
             DatagramEventKind::Transmitted { bytes, class, lost } => {
                 self.flush();
                 let from = self.number(event.node);
@@ -175,37 +169,19 @@ impl Exporter {
         }
     }
 
-    /// Logs the telemetry of a vehicle.
-    fn log(&mut self, event: &DatagramEvent, payloads: &[Vec<u8>]) {
-        let (Some(logs), NodeId::Edge(_)) = (&mut self.logs, event.node) else { return };
-        let micros = EPOCH_START * 1_000_000 + u64::try_from(event.at.as_micros()).unwrap_or(u64::MAX >> 1);
-        for payload in payloads {
-            for frame in batch::decode(payload, system_of(event.node)).unwrap_or_default() {
-                if self.logged + frame.len() > MAX_LOGS {
-                    self.full = true;
-                    return;
-                }
-                let log = logs.entry(event.node).or_default();
-                let before = log.len();
-                tlog::append(log, micros, &frame);
-                self.logged += log.len() - before;
-            }
-        }
-    }
-
     pub(super) fn finish(mut self) -> Exports {
         self.flush();
         let mut left_out = BTreeSet::new();
-        if self.full {
-            left_out.insert(format!("Telemetry beyond {MAX_LOGS} bytes is not logged."));
+        let logs = self.logs.unwrap_or_default();
+        if logs.is_full() {
+            left_out.insert(format!("Telemetry beyond {} bytes is not logged.", TelemetryLogs::MAX));
         }
         if self.capture.as_ref().is_some_and(Capture::is_full) {
             left_out.insert(format!("Packets beyond {} bytes are not captured.", Capture::MAX));
         }
-        let logs = self.logs.unwrap_or_default().into_iter();
         Exports {
             capture: self.capture.map(Capture::into_bytes),
-            logs: logs.map(|(node, log)| (node.to_string(), log)).collect(),
+            logs: logs.into_files(),
             left_out: left_out.into_iter().collect(),
         }
     }

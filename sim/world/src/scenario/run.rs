@@ -5,19 +5,17 @@ use std::time::Duration;
 use quiver_ainq::{Epoch, Name, Suite};
 use quiver_enrolment::KgcEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
-use quiver_quorum::QuorumSuite;
 use quiver_testbed::Traffic;
 
 use super::exports::Exporter;
 use super::{Exports, Recording, Scenario, Tally};
-use crate::drone_node::culprit;
 use crate::invariants::all_violations;
 use crate::radio::Ledger;
 use crate::suite::over;
 use crate::trace::{Trace, TraceRecorder};
 use crate::{
-    Action, DatagramEvent, Effect, Hop, Invariants, MavlinkReport, NodeEvent, NodeId, Setup, Step,
-    StepObserver, TwoHopsReport, Violation, World, WorldError, WorldSuite,
+    Action, DatagramEvent, Effect, Hop, Invariants, MasterKeySuite, MavlinkReport, NodeEvent, NodeId, Setup,
+    Step, StepObserver, TwoHopsReport, Violation, World, WorldError, WorldSuite,
 };
 
 /// Interval between checks of convergence.
@@ -125,7 +123,7 @@ impl Scenario {
         over!(suite, S => self.run_over::<S>(recording, ends))
     }
 
-    fn run_over<S: QuorumSuite>(
+    fn run_over<S: MasterKeySuite>(
         &self,
         recording: Recording,
         ends: fn() -> bool,
@@ -331,7 +329,7 @@ impl<S: Suite> StepObserver<S> for Counter<S> {
 
 impl<S: Suite> Counter<S> {
     fn heard(&mut self, step: &Step, event: &NodeEvent, counts: bool) {
-        self.tally.liars.extend(culprit(event));
+        self.tally.liars.extend(event.culprit());
         match event {
             NodeEvent::Leader(LeaderEvent::EpochActivated { epoch, .. }) => {
                 debug_assert!(matches!(step.node, NodeId::Leader(_)), "only leaders make epochs");

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
-use quiver_link::TrickleConfig;
-use quiver_scenario_format::{self as format, DurationText, RepeatsTable};
+use quiver_scenario_format::{self as format, DurationText};
 use toml::Spanned;
 
 use super::error::SourceText;
@@ -15,11 +14,12 @@ use super::expect::ExpectedTelemetry;
 use super::names::Census;
 use super::{Expectations, RadioPlan, ReadOptions, ScenarioError, links};
 use crate::admission::{CertifiedFields, FENCE, MAX_PERIOD, MIN_PERIOD, Rules, check};
-use crate::fleet::check_quorum;
+use crate::boards::Repeats;
 use crate::mavlink::stations::MAX_STATIONS;
+use crate::quorum::master_key::check_quorum;
 use crate::radio::cycles::Arithmetic;
 use crate::radio::{Cast, Preset};
-use crate::{MavlinkSetup, Repeats, TwoHops};
+use crate::{MavlinkSetup, TwoHops};
 
 /// The most members a group may have, and leaders a world may have.
 const MAX_MEMBERS: u64 = 1 << 20;
@@ -213,10 +213,7 @@ pub(super) fn two_hops(
         return Err(source.at(spread.span(), "nobody passes telemetry on to members out of range"));
     }
     let repeats = radio.repeats.as_ref().map(|table| {
-        let RepeatsTable { imin, doublings, k, intervals } = *table.get_ref();
-        let trickle = TrickleConfig::new(imin.0, doublings, k);
-        let trickle = trickle.map_err(|error| source.at(table.span(), error.to_string()))?;
-        Ok(Repeats { trickle, intervals: intervals.max(1) })
+        Repeats::read(*table.get_ref()).map_err(|error| source.at(table.span(), error.to_string()))
     });
     match *spread.get_ref() {
         ranges if (1.0..=2.0).contains(&ranges) => {

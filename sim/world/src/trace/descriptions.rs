@@ -1,10 +1,8 @@
 //! Describes in words what a trace has: events of nodes, actions, how long faults last.
 
-use quiver_admission::{AnonymousEvent, Ending};
 use quiver_ainq::{Epoch, EpochKind};
 use quiver_enrolment::KgcEvent;
 use quiver_group::{EdgeEvent, LeaderEvent};
-use quiver_relay::RelayEvent;
 
 use super::EventKind;
 use crate::{Action, NodeEvent, NodeId};
@@ -15,24 +13,7 @@ pub(crate) fn describe(event: &NodeEvent) -> Option<String> {
         NodeEvent::Edge(event) => edge(event)?,
         NodeEvent::Leader(event) => leader(event)?,
         NodeEvent::Kgc(event) => kgc(event)?,
-        NodeEvent::Relay(RelayEvent::LeaderLost { drones }) => {
-            format!("loses its leader, and disconnects {drones} drones")
-        }
-        NodeEvent::Denied { why, .. } => format!("does not admit a drone: {why}"),
-        NodeEvent::Anonymous(AnonymousEvent::Admitted { .. }) => "is admitted anonymously".into(),
-        NodeEvent::Anonymous(AnonymousEvent::Ended(why)) => match why {
-            Ending::Denied(error) => format!("is not admitted: {error}"),
-            Ending::PeriodOver => "is out: the period of its credential is over".into(),
-            Ending::Dropped => "is out: the leader knows it no more".into(),
-            Ending::Evicted => "is evicted".into(),
-            _ => "is out, as it asked".into(),
-        },
-        NodeEvent::Opened(_) => "opens the order that waited for its condition".into(),
-        NodeEvent::Anonymous(AnonymousEvent::Edge(_))
-        | NodeEvent::Relay(_)
-        | NodeEvent::Envelope(_)
-        | NodeEvent::Release(_)
-        | NodeEvent::Collector(_) => return None,
+        NodeEvent::Feature(event) => event.describe()?,
     })
 }
 

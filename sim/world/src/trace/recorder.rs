@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant, replace};
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::{Epoch, Suite};
 use quiver_group::{Edge, KemState, LeaderEvent};
 
@@ -16,7 +15,7 @@ use super::{
 use crate::admission::CertifiedFields;
 use crate::air::purpose;
 use crate::node_id::NodeIndex;
-use crate::{Action, Cause, Effect, Hop, NodeEvent, NodeId, Step, StepObserver, World};
+use crate::{Action, Cause, DroneRole, Effect, Hop, NodeEvent, NodeId, Step, StepObserver, World};
 
 /// Hops that are listed; more are counted by second. A page of so many has some 5 MB.
 const MAX_HOPS: usize = 250_000;
@@ -236,7 +235,7 @@ impl TraceRecorder {
                 let edge = world.edge(number);
                 // It changes with the epoch alone, and looking for it decodes a header.
                 if self.epoch(at, node, edge.and_then(|edge| edge.status().epoch)) {
-                    match edge.map(AnyEdge::named) {
+                    match edge.map(DroneRole::named) {
                         // Of its run of admission, and nobody keeps it.
                         Some(None) => self.fact(at, node, What::SecondFactor, -2),
                         named => self.second_factor(at, node, named.flatten().and_then(Edge::kem_state)),

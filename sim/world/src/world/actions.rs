@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use quiver_ainq::{Name, Revoked, Suite};
 use quiver_enrolment::KgcCommand;
-use quiver_envelope::Envelopes;
 use quiver_group::leader::RestoreError;
 use quiver_group::{EdgeCommand, Leader, LeaderCommand};
-use quiver_machine::{Either, Node as RoleNode};
-use quiver_relay::{Relay, RelayTiming};
+use quiver_machine::Either;
 
 use super::kernel::WorldKernel;
-use super::{Acted, LeaderNode, ScheduledAction, World};
+use super::{Acted, ScheduledAction, StandInStart, World};
+use crate::feature_part::FeatureCommand;
+use crate::features::leader_node;
 use crate::fleet::edge_name;
-use crate::relays::RelayNode;
 use crate::rng_stream::{self, RngStream};
 use crate::step::Sabotage;
 use crate::{Action, Cause, DiskState, Effect, NodeId, Partition, Step};
@@ -53,11 +52,7 @@ impl<S: Suite> World<S> {
                 self.kernel.on_wire(|wire, context| wire.sever(context, a, b));
             }
             Some(ScheduledAction::Return(node)) => steps.extend(self.start(node)),
-            Some(ScheduledAction::Admission(event)) => {
-                let acted = self.features.admission.run_event(&mut self.kernel, event, &mut steps);
-                self.finish(acted, &mut steps);
-            }
-            Some(ScheduledAction::Cross(epoch)) => self.features.adversary.cross(&mut self.kernel, epoch),
+            Some(ScheduledAction::Feature(planned)) => self.run_planned(&planned, &mut steps),
             Some(ScheduledAction::Act(action)) => {
                 self.act(&action, &mut steps);
                 return (steps, Some(*action));
@@ -73,6 +68,19 @@ impl<S: Suite> World<S> {
             steps.extend(self.start(node));
         }
         acted != Acted::Pass
+    }
+
+    /// Lets the feature that has planned something carry it out.
+    fn run_planned(&mut self, planned: &FeatureCommand, steps: &mut Vec<Step>) {
+        for place in 0..self.features.all().len() {
+            let acted = match self.features.all().get_mut(place) {
+                Some(feature) => feature.run_planned(&mut self.kernel, planned, steps),
+                None => Acted::Pass,
+            };
+            if self.finish(acted, steps) {
+                return;
+            }
+        }
     }
 
     fn act(&mut self, action: &Action, steps: &mut Vec<Step>) {
@@ -234,48 +242,51 @@ impl<S: Suite> World<S> {
         };
         Some(match node {
             NodeId::Kgc(id) => {
-                let approved = features.conditions.has_approved(id) || sabotage == Sabotage::EarlyRelease;
-                let options = (approved, features.quorum.lies(id));
+                let sim_node = kernel.nodes.kgc_node(id)?;
+                let life = sim_node.life;
+                let machine = fleet.kgc_node(id, life, &sim_node.disk.records).map(|mut machine| {
+                    for feature in features.all() {
+                        feature.extend_kgc(kernel, id, &mut machine);
+                    }
+                    machine
+                });
                 let sim_node = kernel.nodes.kgc_node_mut(id)?;
-                let machine = fleet.kgc_node((id, sim_node.life), &sim_node.disk.records, options);
-                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
+                machine.map(|machine| sim_node.power_on(now, machine, rng(life + 1)))
             }
             NodeId::Leader(ordinal) => {
                 let sim_node = kernel.nodes.leader_node_mut(ordinal)?;
                 let records = sim_node.disk.records.iter().cloned().map(Either::into_left);
                 let machine = Leader::new(fleet.leader(ordinal, true), records);
-                let machine = machine.map(|machine| fleet.demanding(machine.with_kem(kem), unix));
-                let machine =
-                    machine.map(|machine| LeaderNode::from(RoleNode::new(machine, Envelopes::default())));
+                let machine = machine.map(|machine| leader_node(&fleet, machine.with_kem(kem), unix));
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
             }
             NodeId::Relay(number) => {
-                let relay = Relay::new(kernel.nodes.edges.len(), RelayTiming::default());
-                let mut machine = RelayNode::new(relay);
-                features.relays.prepare(kernel.setup(), number, &mut machine);
+                let machine = features.relays.machine(kernel, number);
                 let sim_node = kernel.nodes.relay_node_mut(number)?;
                 sim_node.power_on(now, machine, rng(sim_node.life + 1));
                 Ok(())
             }
-            NodeId::Edge(number) if features.admission.is_anonymous(number) => {
-                let machine = features.admission.machine(kernel, number)?;
+            NodeId::Edge(number) => {
+                let start = features.stand_in(kernel, number);
                 let here = kernel.has(number);
                 let sim_node = kernel.nodes.edge_node_mut(number)?;
+                let machine = match start {
+                    StandInStart::Off => return None,
+                    StandInStart::Machine(machine) => machine.map(|machine| *machine),
+                    StandInStart::Named if !here => return Some(Ok(())),
+                    StandInStart::Named => {
+                        let mut records = sim_node.disk.records.iter().rev();
+                        if sabotage == Sabotage::StaleState && records.len() > 1 {
+                            records.next();
+                        }
+                        fleet.drone(number, records.next(), kem)
+                    }
+                };
                 machine.map(|machine| {
                     if here {
                         sim_node.power_on(now, machine, rng(sim_node.life + 1));
                     }
                 })
-            }
-            NodeId::Edge(number) if !kernel.has(number) => Ok(()),
-            NodeId::Edge(number) => {
-                let sim_node = kernel.nodes.edge_node_mut(number)?;
-                let mut records = sim_node.disk.records.iter().rev();
-                if sabotage == Sabotage::StaleState && records.len() > 1 {
-                    records.next();
-                }
-                let machine = fleet.drone(number, records.next(), kem);
-                machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
             }
         })
     }

@@ -19,10 +19,12 @@ use super::kernel::WorldKernel;
 use super::{Acted, WorldFeature};
 use crate::EPOCH_START;
 use crate::event_queue::WorldEvent;
+use crate::feature_part::FeatureCommand;
 use crate::rng_stream::{self, RngStream};
 use crate::{Action, NodeId, Step};
 
 pub(super) use self::forging::is_proof;
+use self::two_keys::HeaderCrossing;
 pub(crate) use self::two_keys::{Doubled, SERIAL};
 
 /// Number of messages kept to be replayed.
@@ -80,6 +82,17 @@ impl<S: Suite> WorldFeature<S> for Adversary {
             }
             _ => return Acted::Pass,
         }
+        Acted::Done
+    }
+
+    fn run_planned(
+        &mut self,
+        kernel: &mut WorldKernel<S>,
+        planned: &FeatureCommand,
+        _: &mut Vec<Step>,
+    ) -> Acted {
+        let Some(HeaderCrossing(epoch)) = planned.read() else { return Acted::Pass };
+        self.cross(kernel, epoch);
         Acted::Done
     }
 

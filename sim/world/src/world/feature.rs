@@ -1,15 +1,13 @@
 //! The seam between the world and what features add to it.
 
-use quiver_ainq::Suite;
+use quiver_ainq::{KgcId, Suite};
+use quiver_group::leader::RestoreError;
 
 use super::WorldKernel;
-use super::adversary::Adversary;
-use crate::admission::AnonymousDrones;
-use crate::conditions::ReleaseApprovals;
-use crate::mavlink::Telemetry;
-use crate::quorum::LyingKgcs;
-use crate::relays::HostileRelays;
-use crate::{Action, Fleet, NodeId, Setup, Step};
+use crate::drone_node::DroneNode;
+use crate::feature_part::FeatureCommand;
+use crate::kgc_node::KgcNode;
+use crate::{Action, NodeId, Step};
 
 /// Outcome of an action for a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +18,16 @@ pub(crate) enum Acted {
     Done,
     /// The feature has carried it out, and this node must be started next.
     Start(NodeId),
+}
+
+/// Machine that is started for an edge that is switched on.
+pub(crate) enum StandInStart<S: Suite> {
+    /// The feature has none for this edge, which starts under its name unless another feature has one.
+    Named,
+    /// The edge stays off.
+    Off,
+    /// The feature's machine, or the reason why the edge's state does not restore it.
+    Machine(Result<Box<DroneNode<S>>, RestoreError>),
 }
 
 /// Part of a world that belongs to one feature, with a state of its own.
@@ -35,6 +43,28 @@ pub(crate) trait WorldFeature<S: Suite> {
     fn act(&mut self, kernel: &mut WorldKernel<S>, action: &Action, steps: &mut Vec<Step>) -> Acted {
         let _ = (kernel, action, steps);
         Acted::Pass
+    }
+
+    /// Carries out what a feature has planned, if it was this one.
+    fn run_planned(
+        &mut self,
+        kernel: &mut WorldKernel<S>,
+        planned: &FeatureCommand,
+        steps: &mut Vec<Step>,
+    ) -> Acted {
+        let _ = (kernel, planned, steps);
+        Acted::Pass
+    }
+
+    /// Adds parts to the machine of a KGC that is switched on, or has it misbehave.
+    fn extend_kgc(&self, kernel: &WorldKernel<S>, id: KgcId, machine: &mut KgcNode<S>) {
+        let _ = (kernel, id, machine);
+    }
+
+    /// Gives the machine that takes the place of an edge that is switched on.
+    fn stand_in(&mut self, kernel: &mut WorldKernel<S>, edge: u32) -> StandInStart<S> {
+        let _ = (kernel, edge);
+        StandInStart::Named
     }
 
     /// A node was switched on; it has not taken its first step.
@@ -56,40 +86,5 @@ pub(crate) trait WorldFeature<S: Suite> {
     fn calm(&mut self, kernel: &mut WorldKernel<S>) -> Vec<NodeId> {
         let _ = kernel;
         Vec::new()
-    }
-}
-
-/// All features of a world. One that is added has a field here, and a place in the list.
-pub(crate) struct Features<S: Suite> {
-    pub(crate) adversary: Adversary,
-    pub(crate) admission: AnonymousDrones,
-    pub(crate) quorum: LyingKgcs,
-    pub(crate) conditions: ReleaseApprovals,
-    pub(crate) relays: HostileRelays,
-    pub(crate) datagrams: Telemetry<S>,
-}
-
-impl<S: Suite> Features<S> {
-    pub(super) fn new(setup: &Setup, fleet: &Fleet<S>) -> Self {
-        Self {
-            adversary: Adversary::default(),
-            admission: AnonymousDrones::default(),
-            quorum: LyingKgcs::default(),
-            conditions: ReleaseApprovals::default(),
-            relays: HostileRelays::default(),
-            datagrams: Telemetry::new(setup, fleet),
-        }
-    }
-
-    /// All of them, in the order in which they are asked.
-    pub(super) fn all(&mut self) -> [&mut dyn WorldFeature<S>; 6] {
-        [
-            &mut self.adversary,
-            &mut self.admission,
-            &mut self.quorum,
-            &mut self.conditions,
-            &mut self.relays,
-            &mut self.datagrams,
-        ]
     }
 }

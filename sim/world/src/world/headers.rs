@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::Suite;
+
+use crate::DroneRole;
 
 /// Number of different headers that edges hold at a time, more or less: the newest epochs of a few leaders.
 const KEPT: usize = 8;
@@ -15,7 +16,7 @@ pub(super) struct Headers(Mutex<VecDeque<Arc<[u8]>>>);
 
 impl Headers {
     /// Lets an edge keep its header in the memory of one seen before, if it is equal.
-    pub(super) fn share<S: Suite>(&self, edge: &mut AnyEdge<S>) {
+    pub(super) fn share<S: Suite>(&self, edge: &mut DroneRole<S>) {
         edge.share_header(|header| self.find(header));
     }
 

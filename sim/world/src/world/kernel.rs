@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::{Handle, KemKey, KgcId, Suite};
 use quiver_enrolment::Kgc;
 use quiver_group::Leader;
@@ -22,7 +21,7 @@ use crate::air::Air;
 use crate::node_id::NodeIndex;
 use crate::ranks::wire::{RankWriter, Reader};
 use crate::step::Sabotage;
-use crate::{Fleet, NodeId, Setup, SimNetwork, TwoHopsReport};
+use crate::{DroneRole, Fleet, NodeId, Setup, SimNetwork, TwoHopsReport};
 
 /// Nodes, the links between them, and the clock. Features act on these, and observers read them through the
 /// [world](crate::World).
@@ -106,7 +105,7 @@ impl<S: Suite> WorldKernel<S> {
     }
 
     /// An edge's machine, if it is switched on and [in this process](Self::has).
-    pub fn edge(&self, number: u32) -> Option<&AnyEdge<S>> {
+    pub fn edge(&self, number: u32) -> Option<&DroneRole<S>> {
         self.nodes.edge(number)
     }
 
@@ -117,7 +116,7 @@ impl<S: Suite> WorldKernel<S> {
             let drone = self.fleet.drone(number, Some(record), self.kem()).ok()?;
             drone.edge.compromised_state()
         });
-        let memory = self.edge(number).and_then(AnyEdge::compromised_state);
+        let memory = self.edge(number).and_then(DroneRole::compromised_state);
         let keys = stored.chain(memory).flat_map(|state| state.kems);
         keys.filter_map(|(leader, key)| Some((leader, KemKey::decode(&key).ok()?))).collect()
     }
@@ -178,12 +177,6 @@ impl<S: Suite> WorldKernel<S> {
     /// The number of the connection of two nodes, if they have one.
     pub(crate) fn connection(&self, a: NodeId, b: NodeId) -> Option<u32> {
         self.wire.links.connection(a, b)
-    }
-
-    /// Number of connected relays of a leader, and of the drones behind them.
-    pub fn relayed(&self, ordinal: u16) -> Option<(usize, usize)> {
-        let leader = self.nodes.leader_node(ordinal)?.machine.as_deref()?;
-        Some(leader.relayed())
     }
 
     pub(crate) fn index(&self) -> NodeIndex {

@@ -4,23 +4,21 @@ mod schedules;
 mod split;
 mod steps;
 
-use quiver_admission::AnyEdge;
 use quiver_ainq::{KgcId, Suite};
 use quiver_enrolment::Kgc;
 use quiver_group::Leader;
 use quiver_machine::Now;
 use quiver_testbed::{FaultInjection, SimNode};
 
-use super::LeaderNode;
 use super::headers::Headers;
-use crate::NodeId;
 use crate::drone_node::DroneNode;
+use crate::features::LeaderNode;
 use crate::kgc_node::KgcNode;
 use crate::node_id::NodeIndex;
 use crate::relays::RelayNode;
+use crate::{DroneRole, NodeId};
 
 pub(super) use self::split::Split;
-pub(crate) use self::split::anonymous_end;
 pub(super) use self::steps::{StepOptions, take_step};
 
 /// The nodes, by role and number.
@@ -55,7 +53,7 @@ impl<S: Suite> SimNodes<S> {
         self.kgcs.get_mut(usize::from(id).checked_sub(1)?)
     }
 
-    pub(super) fn leader_node(&self, ordinal: u16) -> Option<&SimNode<LeaderNode<S>>> {
+    pub(crate) fn leader_node(&self, ordinal: u16) -> Option<&SimNode<LeaderNode<S>>> {
         self.leaders.get(usize::from(ordinal))
     }
 
@@ -84,10 +82,10 @@ impl<S: Suite> SimNodes<S> {
     }
 
     pub(super) fn leader(&self, ordinal: u16) -> Option<&Leader<S>> {
-        self.leader_node(ordinal)?.machine.as_deref().map(|leader| &****leader)
+        self.leader_node(ordinal)?.machine.as_deref().map(|leader| -> &Leader<S> { leader })
     }
 
-    pub(super) fn edge(&self, number: u32) -> Option<&AnyEdge<S>> {
+    pub(super) fn edge(&self, number: u32) -> Option<&DroneRole<S>> {
         self.edge_node(number)?.machine.as_deref().map(|drone| &*drone.edge)
     }
 

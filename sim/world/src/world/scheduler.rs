@@ -10,11 +10,13 @@ use quiver_group::EdgeCommand;
 use quiver_machine::Destination;
 use quiver_testbed::{NEVER, Stimulus, nanos};
 
+use super::World;
 use super::adversary::is_proof;
 use super::kernel::WorldKernel;
 use super::nodes::take_step;
-use super::{DroneNodeCommand, LeaderNodeCommand, World};
+use crate::drone_node::DroneNodeCommand;
 use crate::event_queue::{QueuedEvent, WorldEvent};
+use crate::features::LeaderNodeCommand;
 use crate::rng_stream::{self, RngStream};
 use crate::step::Sabotage;
 use crate::{Cause, Effect, NodeId, Step, StepObserver};

@@ -11,12 +11,10 @@ use quiver_group::edge::EdgeTiming;
 use quiver_group::leader::LeaderTiming;
 use quiver_kem::KemSetting;
 use quiver_machine::{Either, Snapshot};
-use quiver_quorum::QuorumSuite;
 use quiver_testbed::{Keep, SimNode, Traffic};
 use sha2::{Digest, Sha256};
 
 use super::World;
-use super::feature::Features;
 use super::headers::Headers;
 use super::kernel::WorldKernel;
 use super::links::Links;
@@ -25,7 +23,9 @@ use super::timeline::Timeline;
 use super::wire::Wire;
 use crate::admission::Rules;
 use crate::air::Air;
+use crate::features::Features;
 use crate::kgc_node::KgcNodeRecord;
+use crate::master_key::MasterKeySuite;
 use crate::mavlink::stations::MAX_STATIONS;
 use crate::node_id::NodeIndex;
 use crate::ranks::Ranks;
@@ -196,7 +196,7 @@ impl<S: Suite> World<S> {
     /// If there are too many edges or no leader, or if the KGCs are no quorum.
     pub fn new(setup: Setup) -> Result<Self, WorldError>
     where
-        S: QuorumSuite,
+        S: MasterKeySuite,
     {
         let fleet = Fleet::new(&setup)?;
         Self::with_fleet(setup, Arc::new(fleet))

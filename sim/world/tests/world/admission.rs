@@ -8,7 +8,9 @@ use quiver_ainq::{Pseudonym, StrategyKind};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_kem::KemSetting;
-use quiver_world::admission::{COMPARED, CertifiedFields, FENCE, PERIOD, Rules, Sightings, linked};
+use quiver_world::admission::{
+    AdmissionNodeEvent, COMPARED, CertifiedFields, FENCE, PERIOD, Rules, Sightings, linked,
+};
 use quiver_world::check::{CheckSetup, SeedChecker};
 use quiver_world::run::{PhaseCosts, RunPlan, run};
 use quiver_world::{
@@ -239,7 +241,8 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
     let unsatisfied = AdmissionError::Exchange(quiver_abke::Error::Unsatisfied);
     let mut reports = |drone: u32, event: AnonymousEvent| {
         let at = scene.world.time();
-        let effects = vec![Effect::Reported(Box::new(NodeEvent::Anonymous(event)))];
+        let event = AdmissionNodeEvent::Anonymous(event).into();
+        let effects = vec![Effect::Reported(Box::new(event))];
         let cause = Cause::Deadline;
         let step = Step {
             at,

@@ -4,15 +4,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use quiver_ainq::Ristretto255;
-use quiver_quorum::QuorumSuite;
-use quiver_world::{Action, InsecureToy, LinkFaults, NoObserver, NodeId, Setup, World};
+use quiver_world::{Action, InsecureToy, LinkFaults, MasterKeySuite, NoObserver, NodeId, Setup, World};
 
 /// A short life with faults, hashed.
-fn trace<S: QuorumSuite>(seed: u64, parallel: bool) -> String {
+fn trace<S: MasterKeySuite>(seed: u64, parallel: bool) -> String {
     trace_of::<S>(Setup { seed, parallel, ..Setup::default() })
 }
 
-fn trace_of<S: QuorumSuite>(setup: Setup) -> String {
+fn trace_of<S: MasterKeySuite>(setup: Setup) -> String {
     let faults = LinkFaults { loss: 0.05, duplicate: 0.05, corrupt: 0.02, reorder: 0.1, ..LinkFaults::SOUND };
     let setup = Setup { members: 24, traced: true, faults, recording: true, ..setup };
     let mut world = World::<S>::new(setup).unwrap();

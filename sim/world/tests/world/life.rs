@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use quiver_ainq::{Name, Ristretto255, Suite};
-use quiver_quorum::QuorumSuite;
-use quiver_world::{Action, InsecureToy, NoObserver, NodeId, Setup, World};
+use quiver_world::{Action, InsecureToy, MasterKeySuite, NoObserver, NodeId, Setup, World};
 
 fn keys<S: Suite>(world: &World<S>) -> Vec<Option<Vec<u8>>> {
     let name = Name::new("test").unwrap();
@@ -12,7 +11,7 @@ fn keys<S: Suite>(world: &World<S>) -> Vec<Option<Vec<u8>>> {
     (0..world.edge_count()).map(key).collect()
 }
 
-fn lives<S: QuorumSuite>(parallel: bool) {
+fn lives<S: MasterKeySuite>(parallel: bool) {
     let setup = Setup { members: 6, strangers: 1, parallel, ..Setup::default() };
     let mut world = World::<S>::new(setup).unwrap();
     world.start_everyone();

@@ -3,6 +3,7 @@
 
 mod admission;
 mod adversaries;
+mod boards;
 mod determinism;
 mod life;
 mod mavlink;

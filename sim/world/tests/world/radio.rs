@@ -6,7 +6,7 @@ mod loss;
 mod medium;
 mod presets;
 mod transmission;
-mod world;
+pub(crate) mod world;
 
 use quiver_world::radio::{Loss, LossState};
 use rand_chacha::ChaCha12Rng;

@@ -7,6 +7,7 @@ use quiver_ainq::StrategyKind;
 use quiver_group::leader::LeaderTiming;
 use quiver_relay::RelayEvent;
 use quiver_world::check::{CheckSetup, SeedChecker};
+use quiver_world::relays::RelayNodeEvent;
 use quiver_world::{
     Action, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Sabotage, Setup, Step, StepObserver,
     World, WorldError, WorldSuite,
@@ -125,8 +126,9 @@ fn relay_that_dies_or_loses_its_leader_lets_its_drones_go() {
     let (_, invariants) = befallen(setup(1, StrategyKind::Tree), actions, &mut |_, step| {
         lost += step
             .events()
+            .map(NodeEvent::of_feature::<RelayNodeEvent>)
             .filter(
-                |event| matches!(event, NodeEvent::Relay(RelayEvent::LeaderLost { drones }) if *drones > 0),
+                |event| matches!(event, Some(RelayNodeEvent::Relay(RelayEvent::LeaderLost { drones })) if *drones > 0),
             )
             .count();
     });

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use quiver_abe::envelope::io::IoError;
 use quiver_abe::envelope::{
-    self, AnyParameters, AnyScheme, EnvelopeError, EnvelopeHeader, EnvelopeTarget, IoError, Lifetime,
-    Opening, ReceivingSession, SendingSession, Signer,
+    self, AnyParameters, AnyScheme, EnvelopeError, EnvelopeHeader, EnvelopeTarget, Lifetime, Opening,
+    ReceivingSession, SendingSession, Signer,
 };
 use quiver_ainq::{Ristretto255, UnixTime};
 use quiver_envelope::{Author, DroneSigner, DroneVerifier};
@@ -47,7 +48,7 @@ pub(crate) fn seal(
     );
     let message = begun.and_then(|mut session| session.message(now));
     let message = message.map_err(|error| Error::envelope(input, error))?;
-    let sealed = envelope::seal(message, from, to.file.as_file_mut(), signer, &mut OsRng);
+    let sealed = envelope::io::seal(message, from, to.file.as_file_mut(), signer, &mut OsRng);
     let bytes = sealed.map_err(|error| blame(error, input, output))?;
     to.finish()?;
     Ok(bytes)
@@ -61,7 +62,7 @@ pub(crate) fn open(
     verifier: &DroneVerifier<'_, Ristretto255>,
 ) -> Result<OpenedFile> {
     let mut from = read(input)?;
-    let header = envelope::read_header(&mut from).map_err(|error| blame(error, input, output))?;
+    let header = envelope::io::read_header(&mut from).map_err(|error| blame(error, input, output))?;
     let EnvelopeHeader::Opening(opening) = &header else {
         return Err(Error::NotAlone(input.into()));
     };
@@ -69,8 +70,8 @@ pub(crate) fn open(
     let opener = session.opener(&header).map_err(|error| Error::envelope(input, error))?;
     let mut to = AtomicFile::new(output)?;
     let mut counted = Counted { to: to.file.as_file_mut(), bytes: 0 };
-    let author =
-        envelope::open(opener, from, &mut counted, verifier).map_err(|error| blame(error, input, output))?;
+    let author = envelope::io::open(opener, from, &mut counted, verifier)
+        .map_err(|error| blame(error, input, output))?;
     let bytes = counted.bytes;
     to.finish()?;
     Ok(OpenedFile { bytes, created: opening.created(), author })

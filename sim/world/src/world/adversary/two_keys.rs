@@ -20,6 +20,7 @@ use super::{Adversary, Spares, opened};
 use crate::EPOCH_START;
 use crate::NodeId;
 use crate::event_queue::WorldEvent;
+use crate::feature_part::FeatureCommand;
 use crate::ranks::wire::RankWriter;
 use crate::rng_stream::{self, RngStream};
 use crate::world::{ScheduledAction, WorldKernel};
@@ -28,6 +29,10 @@ use crate::world::{ScheduledAction, WorldKernel};
 pub(crate) const SERIAL: [u8; 16] = [0x2d; 16];
 /// Time after the end of all faults at which all nodes receive both headers once more.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// Planned event: all nodes receive both headers that the leader with two keys signed for this epoch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeaderCrossing(pub(super) Epoch);
 
 /// An epoch that was signed twice.
 #[derive(Clone, Debug)]
@@ -125,11 +130,11 @@ impl Adversary {
         for (to, payload) in told {
             hand(kernel, to, payload);
         }
-        kernel.plan(crossing, ScheduledAction::Cross(epoch));
+        plan_crossing(kernel, crossing, epoch);
     }
 
     /// Hands all nodes both headers of an epoch.
-    pub(in crate::world) fn cross<S: Suite>(&self, kernel: &mut WorldKernel<S>, epoch: Epoch) {
+    pub(super) fn cross<S: Suite>(&self, kernel: &mut WorldKernel<S>, epoch: Epoch) {
         let Some(doubled) = self.doubled.get(&epoch) else { return };
         let headers = doubled.headers.clone();
         let leaders = (0..kernel.leader_count()).map(NodeId::Leader);
@@ -144,9 +149,14 @@ impl Adversary {
     /// Once all faults are over, no node can be kept from receiving both.
     pub(super) fn cross_again<S: Suite>(&self, kernel: &mut WorldKernel<S>) {
         for epoch in self.doubled.keys().copied() {
-            kernel.plan(AGAIN, ScheduledAction::Cross(epoch));
+            plan_crossing(kernel, AGAIN, epoch);
         }
     }
+}
+
+/// Plans that all nodes receive both headers of an epoch.
+fn plan_crossing<S: Suite>(kernel: &mut WorldKernel<S>, after: Duration, epoch: Epoch) {
+    kernel.plan(after, ScheduledAction::Feature(FeatureCommand::new(HeaderCrossing(epoch))));
 }
 
 /// Makes both keys: one identity, one P, two R.

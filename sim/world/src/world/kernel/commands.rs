@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::AdmittingLeaderCommand;
 use quiver_ainq::{KgcId, Suite};
 use quiver_group::{EdgeCommand, LeaderCommand};
 use quiver_machine::Either;
@@ -11,9 +10,11 @@ use quiver_testbed::{NEVER, Stimulus};
 
 use super::WorldKernel;
 use crate::event_queue::WorldEvent;
+use crate::feature_part::RoleCommand;
+use crate::features::LeaderNodeCommand;
 use crate::kgc_node::KgcNodeCommand;
 use crate::step::Sabotage;
-use crate::world::{LeaderNodeCommand, ScheduledAction};
+use crate::world::ScheduledAction;
 use crate::{Cause, Effect, NodeId, Step};
 use sha2::Digest;
 
@@ -54,7 +55,7 @@ impl<S: Suite> WorldKernel<S> {
     pub(crate) fn submit_to_leader(
         &mut self,
         ordinal: u16,
-        command: impl Into<AdmittingLeaderCommand>,
+        command: impl Into<RoleCommand<LeaderCommand>>,
         label: &'static str,
     ) -> Option<Step> {
         self.step_leader(ordinal, Either::Left(command.into()), label)

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use quiver_admission::{AnonymousEvent, Ending};
 use quiver_ainq::Suite;
 use quiver_machine::{Destination, Peer};
 use quiver_testbed::nanos;
@@ -11,8 +10,8 @@ use super::SimNodes;
 use crate::air::Air;
 use crate::ranks::Ranks;
 use crate::ranks::wire::{RankWriter, Reader};
-use crate::step::{MachineEnd, StepAccount};
-use crate::{Cause, Effect, NodeEvent, NodeId, Step};
+use crate::step::{MachineEnd, StandInAccount, StepAccount};
+use crate::{Cause, Effect, NodeId, Step};
 
 /// Steps of one edge.
 type EdgeSteps = (u32, Vec<Step>);
@@ -227,7 +226,7 @@ impl<S: Suite> SimNodes<S> {
 
 /// Effects of a step that concern other nodes, and its digest.
 fn write_step(writer: &mut RankWriter, step: &Step, air: Option<&Air>) {
-    let (admitted, end) = anonymous_end(step);
+    let StandInAccount { admitted, end } = step.stand_in();
     let (cycles, about_an_epoch) = air.map_or((0, false), |air| air.compute_cost(step));
     writer.u64(nanos(step.at)).u64(cycles).bool(about_an_epoch).bool(admitted);
     writer.u8(match end {
@@ -284,29 +283,8 @@ fn read_step(reader: &mut Reader<'_>, edge: u32) -> Option<Step> {
             _ => return None,
         });
     }
-    let account = Some(Box::new(StepAccount { cycles, about_an_epoch, admitted, end }));
+    let account =
+        Some(Box::new(StepAccount { cycles, about_an_epoch, stand_in: StandInAccount { admitted, end } }));
     let node = NodeId::Edge(edge);
     Some(Step { at, node, cause: Cause::Deadline, effects, cpu: Duration::ZERO, digest, account })
-}
-
-/// Tells if an anonymous drone was admitted in a step, and how its machine ended, if it did.
-pub(crate) fn anonymous_end(step: &Step) -> (bool, Option<MachineEnd>) {
-    if let Some(account) = &step.account {
-        return (account.admitted, account.end);
-    }
-    let (mut admitted, mut end) = (false, None);
-    for event in step.events() {
-        match event {
-            NodeEvent::Anonymous(AnonymousEvent::Admitted { .. }) => admitted = true,
-            NodeEvent::Anonymous(AnonymousEvent::Ended(why)) => {
-                end = Some(match why {
-                    Ending::Left => MachineEnd::Left,
-                    why if why.is_final() => MachineEnd::Final,
-                    _ => MachineEnd::Passing,
-                });
-            }
-            _ => {}
-        }
-    }
-    (admitted, end)
 }

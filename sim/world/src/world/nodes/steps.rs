@@ -11,12 +11,13 @@ use sha2::{Digest, Sha256};
 
 use super::SimNodes;
 use crate::air::Air;
+use crate::drone_node::DroneNodeCommand;
 use crate::event_queue::WorldEvent;
+use crate::features::LeaderNodeCommand;
 use crate::kgc_node::KgcNodeCommand;
 use crate::node_id::NodeIndex;
 use crate::record::Record;
 use crate::step::{Sabotage, StepEffects};
-use crate::world::{DroneNodeCommand, LeaderNodeCommand};
 use crate::{Cause, Effect, NodeEvent, NodeId, Setup, Step};
 
 /// Options of a step.

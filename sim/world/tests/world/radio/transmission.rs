@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use quiver_world::radio::{Cast, Loss, ObservedLoss, Preset};
+use quiver_world::boards::ObservedLoss;
+use quiver_world::radio::{Cast, Loss, Preset};
 
 use super::{clear, rng};
 

@@ -3,9 +3,13 @@
 //! The code is that of boards and gateways ([`quiver_link::erasure`]); here its frames are counted, and drawn
 //! as lost, but not made. How many follow from the loss that a sender sees.
 
-use quiver_link::erasure::{self, MAX_CODED_MESSAGE, MAX_DATA_PIECES, TARGET, parity_within};
+use quiver_link::erasure::{
+    self, MAX_CODED_MESSAGE, MAX_DATA_PIECES, TARGET, parity_within, recovery_probability,
+};
 
-use super::Transmission;
+use rand::RngCore;
+
+use crate::radio::{Loss, LossState, Transmission, happens};
 
 /// Coding of a broadcast: in blocks of about as many data frames each, any k frames of a block of k + m
 /// suffice for it.
@@ -21,7 +25,7 @@ impl Coding {
     /// The code of a message of `data` frames with pieces of `piece` bytes, so that 99.99 % of receivers
     /// decode all of it if each frame is lost with probability `loss`. `None` if it takes one frame, or no
     /// parity.
-    pub(super) fn of(data: u32, piece: usize, loss: f64) -> Option<Self> {
+    pub(crate) fn of(data: u32, piece: usize, loss: f64) -> Option<Self> {
         if data < 2 {
             return None;
         }
@@ -36,8 +40,28 @@ impl Coding {
         self.blocks.saturating_mul(self.parity)
     }
 
+    /// Returns true if a receiver with this link can decode all blocks of a message of so many data frames.
+    pub(crate) fn recovers(self, data: u32, link: &mut LossState, rng: &mut impl RngCore) -> bool {
+        // Every block moves the link's state, also after one that is lost.
+        self.data(data).filter(|&data| !self.recovers_block(data, link, rng)).count() == 0
+    }
+
+    /// Returns true if at least as many frames of a block arrive as it has data frames.
+    fn recovers_block(self, data: u32, link: &mut LossState, rng: &mut impl RngCore) -> bool {
+        match link.loss() {
+            Loss::None => true,
+            Loss::Independent { per_frame } => {
+                happens(recovery_probability(data as usize, self.parity as usize, per_frame), rng)
+            }
+            // Every frame moves the chain.
+            Loss::GilbertElliott { .. } => {
+                (0..data + self.parity).filter(|_| !link.loses(rng)).count() >= data as usize
+            }
+        }
+    }
+
     /// Data frames of each block of a message of so many.
-    pub(super) fn data(self, data: u32) -> impl Iterator<Item = u32> {
+    fn data(self, data: u32) -> impl Iterator<Item = u32> {
         let (each, longer) = (data / self.blocks, data % self.blocks);
         (0..self.blocks).map(move |block| each + u32::from(block < longer))
     }

@@ -7,14 +7,14 @@ use quiver_report::print;
 use crate::{LabError, Result};
 
 #[derive(Clone, Debug, Args)]
-pub(super) struct BenchArgs {
+pub(crate) struct BenchArgs {
     /// Words of a board's console line after `bench`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<String>,
 }
 
 /// Runs one line as a board would, and prints what its console would print.
-pub(super) fn bench(args: &BenchArgs) -> Result<()> {
+pub(crate) fn bench(args: &BenchArgs) -> Result<()> {
     let mut out = String::new();
     let outcome = native::run(&args.words.join(" "), &mut out);
     match outcome {

@@ -1,0 +1,11 @@
+//! Broadcasts as boards make them: coded if they take several frames, and repeated by members to those out of the
+//! leader's range.
+//!
+//! Both are of `quiver-link`, which boards and gateways run.
+
+mod erasure_code;
+mod repeating;
+
+pub use self::erasure_code::{Coding, ObservedLoss};
+pub(crate) use self::repeating::Repeating;
+pub use self::repeating::Repeats;
