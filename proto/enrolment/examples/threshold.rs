@@ -1,7 +1,7 @@
 //! A drone with a token enrols with a quorum of KGCs, any two of three, without sockets, on the deterministic
 //! testbed.
 //!
-//! `cargo run -p quiver-enrolment --example enrolment`
+//! `cargo run -p quiver-enrolment --example threshold`
 
 #![expect(clippy::print_stdout, reason = "it shows what happens")]
 
