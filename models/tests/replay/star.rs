@@ -1,5 +1,5 @@
-//! A star on the testbed whose every step is recorded: a KGC, a leader, and edges. What features have there is in
-//! modules of their own.
+//! A star on the testbed whose every step is recorded: a KGC, a leader, and edges. Each feature has a module of its
+//! own.
 
 mod admission;
 mod datagrams;

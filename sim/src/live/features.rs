@@ -73,7 +73,7 @@ pub(super) async fn provision_leader<S: Suite>(
     admission::hand_slot_keys(leader, setting).await
 }
 
-/// Configures what features need of a leader's node.
+/// Configures a leader's node for its features.
 pub(super) fn configure_hub<S: Suite>(config: &mut NodeConfig, setting: &NodeSettings<S>) -> Result<()> {
     config.strangers_listen = setting.features.admission.is_some();
     config.relays = relays::identities(setting)?;

@@ -1,5 +1,5 @@
-//! Starts the KGCs, each with what issues attribute keys and what features have there, as one machine as in
-//! the service.
+//! Starts the KGCs, each with the issuer of attribute keys and the release of condition keys, as one machine as
+//! in the service.
 
 use std::sync::Arc;
 use std::time::Duration;

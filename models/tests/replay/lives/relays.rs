@@ -65,7 +65,7 @@ impl Recorder {
             && !self.decode(payload).is_some_and(published)
     }
 
-    /// Takes what a relay hands to a drone.
+    /// Takes a message that a relay hands to a drone.
     pub(super) fn handed_by_a_relay(&mut self, relay: u16, to: NodeId, payload: &Arc<[u8]>) {
         if self.hostile.contains(&relay) {
             if let Some(from) = self.sender(payload, to) {

@@ -1,4 +1,4 @@
-//! Enrolments with one KGC, and what those with a quorum have as well (docs/protocol.md, §3).
+//! Enrolments with one KGC, and the steps that those with a quorum share (docs/protocol.md, §3).
 //!
 //! Messages that a KGC seals are opened by the products of scalars and points that the suite computed; so it
 //! is known which partial key a drone was given, and that its key is that one.

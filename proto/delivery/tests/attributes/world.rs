@@ -68,7 +68,7 @@ pub(crate) struct Stored {
     maker: Option<MakerOf>,
 }
 
-/// Makes the maker of an authority's keys, which is a toy without.
+/// Makes the maker of an authority's keys. An authority without it has a toy.
 pub(crate) type MakerOf = fn(&VerifiedAuthority<S>) -> Box<dyn KeyMaker>;
 
 /// A drone's state at one authority: the statement, and its key with the mark of its grant.
