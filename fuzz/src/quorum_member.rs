@@ -20,6 +20,8 @@ use crate::scene::{START, name, rng};
 
 type S = Ristretto255;
 
+/// The scheme of the statement about the second key, which a member signs and does not interpret.
+const SCHEME: &str = "bf-fullident-bls12381";
 /// Greatest number of inputs of a machine in one run.
 const MAX_STEPS: usize = 16;
 
@@ -45,7 +47,7 @@ fn encode_shares(public: &PublicShares<Ibe>) -> Vec<u8> {
 }
 
 fn config(membership: &QuorumMembership, id: KgcId) -> QuorumConfig {
-    let ibe_statements = Some(IbeStatements { scheme: quiver_ibe::SCHEME, parameters: encode_shares });
+    let ibe_statements = Some(IbeStatements { scheme: SCHEME, parameters: encode_shares });
     QuorumConfig { membership: membership.clone(), id, revocation_validity: 86_400, ibe_statements }
 }
 

@@ -13,7 +13,6 @@ use quiver_service::drone::feature::{
     AliasHolder, GivenAlias, GroupLeader, RunningParts, STANDING_BY, status_rows,
 };
 use quiver_service::drone::kem_row::KemRow;
-use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::request::{Answered, json};
 use quiver_service::drone::running::{ENDING, RunningDrone};
 use quiver_service::drone::send::SendReport;

@@ -19,11 +19,10 @@ use quiver_service::drone::feature::{
     ServiceContext, channels,
 };
 use quiver_service::drone::output::StandardOutput;
-use quiver_service::drone::relays::PeerRelays as _;
 use quiver_service::drone::send::{GroupRelay, Paths};
 use quiver_service::drone::service::{CALL_TIME, run_until};
 use quiver_service::drone::{
-    DroneMachine, DroneProgram as _, DroneService, Error, Result, RunningDrone, health, with_parts,
+    DroneMachine, DroneProgram as _, DroneService, Error, Result, RunningDrone, health, leader_with_parts,
 };
 use quiver_service::monitoring::{self, MonitorPlace};
 use quiver_service::node_state::{Missing, NodeState};
@@ -235,7 +234,7 @@ impl LeaderService<'_> {
             refusals: ToldRefusals::default(),
             differing: ToldRefusals::default(),
         };
-        let (driver, handle) = Driver::new(node, with_parts(Config::FEATURES, machine), host, OsRng)?;
+        let (driver, handle) = Driver::new(node, leader_with_parts(Config::FEATURES, machine), host, OsRng)?;
         let paths = Paths { relay: |_| GroupRelay::Peers, audience: member_connections };
         Ok((driver, RunningDrone::new(handle, self.drone.client(CALL_TIME)?, paths, failures)))
     }

@@ -8,6 +8,7 @@ mod drone;
 mod drone_event;
 mod envelopes;
 mod event_log;
+mod features;
 pub mod flood;
 mod hosts;
 mod key_generation;
@@ -27,14 +28,9 @@ mod world;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quiver_admission::{AdmittingLeader, AnyEdge};
-use quiver_ainq::{Ristretto255, Suite};
+use quiver_ainq::Ristretto255;
 use quiver_allocator::{map_large_blocks, use_small_pages};
-use quiver_envelope::Envelopes;
-use quiver_machine::Node;
 use quiver_net::check_file_limit;
-use quiver_quorum::QuorumSuite;
-use quiver_relay::WithRelays;
 use quiver_report::{Machine, Progress};
 use quiver_world::formats::pcapng::Capture;
 use quiver_world::run::FinishedPart;
@@ -49,16 +45,6 @@ pub(crate) use self::rank_line::LONGEST;
 pub use self::rank_line::RankLine;
 pub use self::worker::work;
 use self::world::LiveWorld;
-
-/// An edge with its envelopes.
-type EdgeNode<S> = Node<AnyEdge<S>, Envelopes>;
-/// A leader with its envelopes, and relays if the plan has them.
-type LiveLeaderNode<S> = WithRelays<Node<AdmittingLeader<S>, Envelopes>>;
-
-/// An edge with envelopes of which it has no keys.
-fn edge_node<S: Suite>(edge: impl Into<AnyEdge<S>>) -> EdgeNode<S> {
-    EdgeNode::new(edge.into(), Envelopes::default())
-}
 
 /// Descriptors for everything but the drones' connections.
 const SPARE_FILES: u64 = 128;
@@ -109,7 +95,7 @@ pub fn run_over(
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(SimError::Runtime)?;
-    let report = runtime.block_on(play::<Ristretto255>(plan, progress, lines, watch));
+    let report = runtime.block_on(play(plan, progress, lines, watch));
     // Thousands of nodes need not be taken down one by one.
     runtime.shutdown_background();
     report
@@ -143,7 +129,7 @@ fn check_files(plan: &Plan) -> Result<()> {
     check_file_limit(needed + SPARE_FILES).map_err(SimError::FileLimit)
 }
 
-async fn play<S: QuorumSuite>(
+async fn play(
     plan: &Plan,
     progress: &Progress,
     lines: Vec<RankLine>,
@@ -153,7 +139,7 @@ async fn play<S: QuorumSuite>(
     let begin = measure::now();
     let memory = MemorySampler::start();
     let mut world = tokio::select! {
-        world = LiveWorld::<S>::build(plan, progress, lines) => world?,
+        world = LiveWorld::<Ristretto255>::build(plan, progress, lines) => world?,
         () = interrupt::requested() => return Err(SimError::Interrupted),
     };
     // Nothing is known yet of what a run has at its end alone.

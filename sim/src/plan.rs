@@ -1,13 +1,14 @@
 //! The plan of a run, checked as far as it can be without starting anything.
 
+mod admission;
+pub mod quorum;
+pub mod relays;
+
 use std::time::Duration;
 
 use clap::ValueEnum;
 use quiver_ainq::StrategyKind;
 use quiver_kem::KemSetting;
-pub use quiver_quorum::MAX_MEMBERS as MAX_KGCS;
-use quiver_quorum::QuorumParameters;
-use quiver_world::admission::{FIELDS, MAX_ANONYMOUS};
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, SimError, virtual_world};
@@ -24,8 +25,6 @@ pub const MAX_DELIVERIES: u64 = 5_000_000;
 /// The most deputies; a leader serves no more.
 pub const MAX_DEPUTIES: u32 = 8;
 
-/// The most relays.
-pub const MAX_RELAYS: u32 = 1024;
 /// The most ranks that host drones.
 pub const MAX_WORKERS: u32 = 1024;
 
@@ -266,60 +265,6 @@ impl Plan {
                     .into())
             }
             TransportKind::Tcp | TransportKind::Quic => Ok(()),
-        }
-    }
-
-    fn check_relays(&self) -> Result<(), String> {
-        let Self { relays, workers, .. } = *self;
-        if relays == 0 {
-            return Ok(());
-        }
-        if relays > MAX_RELAYS {
-            return Err(format!("{relays} relays are too many: at most {MAX_RELAYS}"));
-        }
-        if relays < workers {
-            return Err(format!(
-                "{relays} relays for {workers} ranks that host drones are too few: each has one at least"
-            ));
-        }
-        if self.deputies > 0 || self.admission.is_some() {
-            return Err("--relays: drones behind relays reach one leader, by name; leave out --deputies and --admission".into());
-        }
-        Ok(())
-    }
-
-    /// Refuses policies that cannot be demanded, and more drones than there is patience for.
-    pub(crate) fn check_admission(&self) -> Result<(), String> {
-        let Some(policy) = &self.admission else { return Ok(()) };
-        if self.drones > MAX_ANONYMOUS {
-            return Err(format!(
-                "--admission: {} drones are too many: each makes several runs of the exchange; at most {MAX_ANONYMOUS}",
-                self.drones
-            ));
-        }
-        if self.mavlink {
-            return Err("--admission: the ground station of --mavlink knows vehicles by name".into());
-        }
-        if self.envelopes || self.orders {
-            return Err("--admission: anonymous drones have no key to open --envelopes or to collect the keys of --orders with".into());
-        }
-        quiver_world::admission::check(policy)
-            .map_err(|error| format!("--admission: {error} (the fields are {FIELDS})"))
-    }
-
-    /// The numbers of the quorum; `None` for a single KGC.
-    pub fn quorum(&self) -> Option<QuorumParameters> {
-        QuorumParameters::new(self.kgcs, self.threshold).ok()
-    }
-
-    /// Refuses numbers of KGCs that make no quorum.
-    pub(crate) fn check_quorum(&self) -> Result<(), String> {
-        match (self.kgcs, self.threshold) {
-            (1, 1) => Ok(()),
-            (1, _) => Err("--threshold is for several KGCs: give --kgcs 3 or more".into()),
-            (kgcs, threshold) => QuorumParameters::new(kgcs, threshold)
-                .map(drop)
-                .map_err(|error| format!("--kgcs, --threshold: {error}")),
         }
     }
 

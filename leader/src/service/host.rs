@@ -11,7 +11,6 @@ use quiver_service::clock;
 use quiver_service::drone::StateStore;
 use quiver_service::drone::feature::{AnyPartEvent, GroupLeaderEvent, RoleEvent, RunningParts};
 use quiver_service::drone::output::StandardOutput;
-use quiver_service::drone::relays::PeerRelays as _;
 use rand::rngs::OsRng;
 use tokio::sync::{broadcast, mpsc};
 

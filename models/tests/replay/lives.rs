@@ -5,11 +5,13 @@
 //! end did not send it (repeated, forged, or altered on its way) is another kind of step. A relay is a part of
 //! the way from a leader to a drone, and what a hostile one hands to a drone is a kind of step of its own.
 
+mod relays;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quiver_ainq::{Deployment, EpochPart, StrategyKind};
+use quiver_ainq::{Deployment, StrategyKind};
 use quiver_enrolment::KgcEvent;
 use quiver_kem::KemSetting;
 use quiver_message::Message;
@@ -246,21 +248,11 @@ impl Recorder {
         wire::decode(self.deployment.as_ref()?, bytes).ok()
     }
 
-    /// The leader that a node knows behind one that it dials.
-    fn behind(&self, hub: NodeId) -> NodeId {
-        match hub {
-            NodeId::Relay(relay) => NodeId::Leader(relay / self.relays),
-            hub => hub,
-        }
-    }
-
     /// A message came whose neighbour did not send it. Of these the unauthenticated ones are taken, hellos and
     /// cookies, and questions of members, which say where their member is; nothing else may have a consequence.
     fn received(&mut self, at: NodeId, via: NodeId, payload: &[u8]) {
         let relayed = matches!(via, NodeId::Relay(_));
-        let batch = relayed && matches!(at, NodeId::Leader(_));
-        let messages = if batch { quiver_relay::carried(payload) } else { vec![payload.to_vec()] };
-        for bytes in messages {
+        for bytes in relays::received(at, via, payload) {
             let known = self.senders.get(&bytes[..]);
             if known.is_some_and(|senders| relayed || senders.contains(&via)) {
                 continue;
@@ -282,29 +274,6 @@ impl Recorder {
                 self.steps.push(Step::Injected { to, over: name(via), of, bytes });
             }
         }
-    }
-
-    /// The node whose message a relay hands to a drone: its sender, or the leader of whose wraps it is a part.
-    fn sender(&self, payload: &[u8], drone: NodeId) -> Option<NodeId> {
-        if let Some(senders) = self.senders.get(payload) {
-            return senders.iter().find(|sender| **sender != drone).copied();
-        }
-        match &*self.decode(payload)? {
-            Message::Rekey(rekey) => match rekey.part {
-                Some(EpochPart::Delta(_)) => Some(NodeId::Leader(rekey.header.core.epoch.ordinal())),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// Returns true if another drone sent this, and not to the group.
-    fn is_of_a_drone(&self, payload: &[u8], to: NodeId) -> bool {
-        let published = |message: Arc<Message<S>>| {
-            matches!(*message, Message::GroupMessage(_) | Message::EquivocationProof(_))
-        };
-        matches!(self.sender(payload, to), Some(NodeId::Edge(_)))
-            && !self.decode(payload).is_some_and(published)
     }
 
     /// Slot keys of the period, and periods that are over by the clock of a leader.
@@ -383,12 +352,7 @@ impl StepObserver<S> for Recorder {
                 continue;
             }
             self.senders.entry(Arc::clone(payload)).or_default().insert(step.node);
-            let carried: Vec<Arc<[u8]>> = match step.node {
-                NodeId::Leader(_) if self.relays > 0 => {
-                    quiver_relay::carried(payload).into_iter().map(Arc::from).collect()
-                }
-                _ => Vec::new(),
-            };
+            let carried = self.carried(step.node, payload);
             for bytes in &carried {
                 self.senders.entry(Arc::clone(bytes)).or_default().insert(step.node);
             }
@@ -442,32 +406,9 @@ impl StepObserver<S> for Recorder {
         let sent_it = |node: &NodeId| self.senders.get(payload).is_some_and(|senders| senders.contains(node));
         match (from, to) {
             (NodeId::Leader(_), NodeId::Relay(_)) => {
-                for bytes in quiver_relay::carried(payload) {
-                    self.sent(*from, *to, &bytes);
-                }
+                self.sent_to_a_relay(*from, *to, payload);
             }
-            (NodeId::Relay(relay), NodeId::Edge(_)) if self.hostile.contains(relay) => {
-                if let Some(from) = self.sender(payload, *to) {
-                    self.handed.insert((*to, Arc::clone(payload)));
-                    let (from, to) = (name(from), name(*to));
-                    self.steps.push(Step::Handed { from, to, bytes: payload.to_vec() });
-                }
-            }
-            // The adversary says over a relay what another drone shows its leader: headers.
-            (NodeId::Relay(_), NodeId::Edge(_)) if self.is_of_a_drone(payload, *to) => {
-                let (to, over) = (name(*to), name(*from));
-                self.steps.push(Step::Injected { to, over, of: None, bytes: payload.to_vec() });
-            }
-            (NodeId::Relay(_), NodeId::Edge(_)) => {
-                // Two relays may hand it the same message to the group.
-                if let Some(sender) = self.sender(payload, *to)
-                    && (!self.handed.contains(&(*to, Arc::clone(payload)))
-                        || !matches!(self.decode(payload).as_deref(), Some(Message::GroupMessage(_))))
-                {
-                    self.handed.insert((*to, Arc::clone(payload)));
-                    self.sent(sender, *to, payload);
-                }
-            }
+            (NodeId::Relay(relay), NodeId::Edge(_)) => self.handed_by_a_relay(*relay, *to, payload),
             (NodeId::Relay(_), _) => {}
             _ if sent_it(from) => self.sent(*from, self.behind(*to), payload),
             // A hub passes on what others say to the group.

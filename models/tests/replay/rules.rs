@@ -9,6 +9,7 @@ mod datagrams;
 mod enrolment;
 mod equivocation;
 mod second_factor;
+mod threshold;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
@@ -134,6 +135,7 @@ pub(crate) struct Rules<'a> {
     cookies: BTreeMap<Vec<u8>, (Node, Vec<u8>)>,
     issued: BTreeSet<Node>,
     enrolments: enrolment::Enrolments,
+    quorum: threshold::QuorumEnrolments,
     factors: second_factor::SecondFactors,
     admissions: admission::Admissions,
     air: datagrams::Air,
@@ -264,6 +266,7 @@ impl<'a> Rules<'a> {
             cookies: BTreeMap::new(),
             issued: BTreeSet::new(),
             enrolments: enrolment::Enrolments::default(),
+            quorum: threshold::QuorumEnrolments::default(),
             factors: second_factor::SecondFactors::default(),
             admissions: admission::Admissions::default(),
             air: datagrams::Air::default(),

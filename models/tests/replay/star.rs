@@ -1,36 +1,29 @@
-//! A star on the testbed whose every step is recorded: a KGC, a leader, and edges.
+//! A star on the testbed whose every step is recorded: a KGC, a leader, and edges. Each feature has a module of its
+//! own.
+
+mod admission;
+mod datagrams;
+mod quorum;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use quiver_abke::Authority;
-use quiver_admission::certifying::CertificationTerms;
-use quiver_admission::gate::GateTiming;
-use quiver_admission::{
-    AdmittingLeader, AdmittingLeaderCommand, AdmittingLeaderEvent, AnonymousConfig, AnonymousEdge,
-    AnonymousEvent, Demand, PolicyStatement, SignedPolicy,
-};
 use quiver_ainq::{
-    Deployment, EpochKeys, IssuedToken, KgcId, MasterSecret, OperatorSecretKey, Purpose, QuorumStatement,
-    Role, SecretScalar, StrategyKind, VerifiedAuthority,
+    Deployment, IssuedToken, MasterSecret, OperatorSecretKey, Role, StrategyKind, VerifiedAuthority,
 };
 use quiver_crypto::Secret;
-use quiver_datagram::{Config, Datagrams, Event, Payload, PayloadOrigin, Priority};
-use quiver_enrolment::{Kgc, KgcConfig, Kgcs, MasterShare};
-use quiver_garble::policy::Schema;
-use quiver_group::edge::EdgeTiming;
+use quiver_enrolment::{Kgc, KgcConfig, Kgcs};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Edge, EdgeCommand, EdgeConfig, Leader, LeaderCommand, LeaderConfig};
 use quiver_kem::KemSetting;
-use quiver_machine::{Machine, Now, Route};
-use quiver_quorum::{PublicShares, QuorumParameters, SecretShare, SigningPackage};
-use quiver_testbed::{EPOCH_START, LinkFaults, Net, copy_token, name, token_grant};
+use quiver_machine::{Machine, Route};
+use quiver_testbed::{LinkFaults, Net, copy_token, name, token_grant};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use crate::recording::{
-    Certification, Epochs, Exchanges, GROUP, Group, Node, Recording, Step, told_by_edge, told_by_leader,
+    Epochs, Exchanges, GROUP, Group, Node, Recording, Step, told_by_edge, told_by_leader,
 };
 use crate::suite::{Overheard as S, take_products, take_secrets};
 use crate::wire;
@@ -47,10 +40,6 @@ const CROWD: [Node; 10] =
     ["edge-0", "edge-1", "edge-2", "edge-3", "edge-4", "edge-5", "edge-6", "edge-7", "edge-8", "edge-9"];
 /// Maximum silence of a leader that has a deputy.
 const SILENCE: Duration = Duration::from_secs(6);
-/// Members that send datagrams.
-const SPEAKERS: [Node; 3] = ["leader", "edge-0", "edge-1"];
-/// Length of a period of credentials, in which a run ends.
-const PERIOD: Duration = Duration::from_secs(100 * 86_400);
 
 /// Strategy of a group, how many lead it, and what else there is.
 #[expect(clippy::struct_excessive_bools, reason = "each is a feature of its own")]
@@ -139,7 +128,7 @@ struct World {
     events: BTreeMap<Node, usize>,
     exchanges: Exchanges,
     epochs: Epochs,
-    datagrams: BTreeMap<Node, Datagrams<S>>,
+    datagrams: datagrams::Speakers,
     authority: Option<VerifiedAuthority<S>>,
 }
 
@@ -147,7 +136,7 @@ struct World {
 /// restarts or is followed by its deputy.
 pub(crate) fn record(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
     if plan.anonymous {
-        return record_anonymous(seed, faults, plan);
+        return admission::record(seed, faults, plan);
     }
     let mut world = World::begin(seed, faults, plan);
     world.run(60);
@@ -201,46 +190,6 @@ pub(crate) fn record(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
     world.recording()
 }
 
-/// Drones join by a policy, keys are renewed, members send, ask, leave and are evicted, and the leader
-/// restarts.
-fn record_anonymous(seed: u64, faults: LinkFaults, plan: Plan) -> Recording {
-    let mut world = World::begin(seed, faults, plan);
-    // Under loss a run may end before its drone is admitted, and the next begins after a while.
-    world.run(240);
-    for _ in 0..2 {
-        world.lead("leader", LeaderCommand::Rekey);
-        world.run(20);
-    }
-    world.edge("edge-0", EdgeCommand::Send { channel: name("chat"), data: b"up".to_vec(), signed: false });
-    world.lead("leader", LeaderCommand::Send { channel: name("orders"), data: b"home".to_vec() });
-    world.run(5);
-    world.edge("edge-0", EdgeCommand::CatchUp);
-    world.run(5);
-    world.edge("edge-2", EdgeCommand::Leave);
-    world.run(30);
-    // One that is a member by now.
-    let slot_of = |edge: &Node| world.net.machine::<AnonymousEdge<S>>(edge).status().slot;
-    let evicted = ["edge-3", "edge-1", "edge-0"].into_iter().find_map(|edge| Some((edge, slot_of(&edge)?)));
-    // Under loss nobody may be one.
-    if let Some((evicted, slot)) = evicted {
-        world.steps.push(Step::Evicts(evicted));
-        world.lead("leader", LeaderCommand::EvictSlot(slot));
-    }
-    world.run(30);
-    // Its members are forgotten, and apply again.
-    for edge in ["edge-0", "edge-1"] {
-        world.net.stop(edge);
-    }
-    world.restart_leader();
-    for edge in ["edge-0", "edge-1"] {
-        world.start_edge(edge);
-    }
-    world.run(60);
-    world.lead("leader", LeaderCommand::Rekey);
-    world.run(20);
-    world.recording()
-}
-
 /// A number below this one.
 fn below(rng: &mut ChaCha20Rng, bound: u32) -> usize {
     (rng.next_u32() % bound) as usize
@@ -277,42 +226,21 @@ pub(crate) fn record_random(seed: u64, faults: LinkFaults, plan: Plan) -> Record
     world.recording()
 }
 
-/// Shares of a master secret, and the statement about them that its holders sign.
-fn deal(
-    deployment: &Deployment<S>,
-    master: &MasterSecret<S>,
-    rng: &mut ChaCha20Rng,
-) -> (Vec<SecretShare<S>>, QuorumStatement<S>) {
-    let parameters = QuorumParameters::new(KGCS.len() as u16, THRESHOLD as u16).unwrap();
-    let (shares, public): (Vec<SecretShare<S>>, PublicShares<S>) =
-        quiver_quorum::dealer::split(master, parameters, rng).unwrap();
-    let signers = &shares[..THRESHOLD];
-    let drawn: Vec<_> = signers.iter().map(|share| share.commit(rng).unwrap()).collect();
-    let commitments = signers.iter().zip(&drawn).map(|(share, (_, commitment))| (share.kgc(), *commitment));
-    let message = Purpose::Quorum.message(deployment, &public.encode());
-    let package = SigningPackage::new(public.version(), message, commitments).unwrap();
-    let parts = signers.iter().zip(drawn);
-    let parts = parts.map(|(share, (nonces, _))| (share.kgc(), share.sign(nonces, &package).unwrap()));
-    let signature = public.aggregate_statement(&package, &parts.collect()).unwrap();
-    let statement = QuorumStatement::new(public.encode(), signature).unwrap();
-    (shares, statement)
-}
-
-fn terms() -> CertificationTerms {
-    CertificationTerms::new(Schema::parse("medic: bool, pilot: bool").unwrap(), PERIOD).unwrap()
-}
-
 impl World {
     fn recording(self) -> Recording {
-        let records = |leader: &Node| match self.plan.anonymous {
-            true => self.net.node::<AdmittingLeader<S>>(*leader).records().to_vec(),
-            false => self.net.node::<Leader<S>>(*leader).records().to_vec(),
+        let records = |leader: Node| match self.plan.anonymous {
+            true => self.records_of_admitting(leader),
+            false => self.records::<Leader<S>>(leader),
         };
-        let written =
-            self.plan.leaders().iter().flat_map(records).map(|record| record.as_bytes().to_vec()).collect();
-        let slots = || [self.certification().key().fingerprint()].into();
-        let certification =
-            self.authority.clone().map(|authority| Certification { authority, slots: slots() });
+        let written = self
+            .plan
+            .leaders()
+            .iter()
+            .copied()
+            .flat_map(records)
+            .map(|record| record.as_bytes().to_vec())
+            .collect();
+        let certification = self.authority.clone().map(|authority| self.certification(authority));
         Recording {
             group: self.plan.group(),
             deployment: self.deployment,
@@ -354,11 +282,7 @@ impl World {
             let grant = token_grant(node, role, GROUP);
             tokens.insert(node, operator.issue(&deployment, grant, &mut rng).unwrap());
         }
-        let authority = plan.anonymous.then(|| {
-            let point = SecretScalar::generate(&mut rng).public();
-            let statement = terms().statement(name("skills"), point).unwrap();
-            master.sign_authority(&deployment, statement, &mut rng).unwrap().verify(&deployment).unwrap()
-        });
+        let authority = plan.anonymous.then(|| admission::authority(&deployment, &master, &mut rng));
         let mut world = Self {
             plan,
             net: Net::new(seed),
@@ -371,7 +295,7 @@ impl World {
             events: BTreeMap::new(),
             exchanges: Exchanges::default(),
             epochs: Epochs::default(),
-            datagrams: BTreeMap::new(),
+            datagrams: datagrams::Speakers::new(),
             authority,
         };
         world.net.skip(Duration::from_secs(100));
@@ -390,12 +314,11 @@ impl World {
             self.net.start("kgc", Kgc::<S>::new(config, []).unwrap());
             return;
         }
-        let (shares, statement) = deal(&deployment, &self.master, rng);
-        for (node, share) in KGCS.into_iter().zip(shares) {
-            let id: KgcId = share.kgc();
+        let keys = quorum::signing_keys(&deployment, &self.master, rng);
+        for ((node, id), master) in KGCS.into_iter().zip(1..).zip(keys) {
             let config = KgcConfig {
                 deployment: deployment.clone(),
-                master: MasterShare::new(&deployment, share, &statement).unwrap().into(),
+                master,
                 id,
                 operators: operators.clone(),
                 cookie_key: Secret::random(rng),
@@ -448,30 +371,6 @@ impl World {
         }
     }
 
-    /// A leader that admits whoever shows that it is a medic and a pilot, and the slot keys of the period.
-    fn start_admitting(&mut self, node: Node, config: LeaderConfig<S>, authority: VerifiedAuthority<S>) {
-        let policy = PolicyStatement {
-            authority: *authority.fingerprint(),
-            group: name(GROUP),
-            name: name("medics"),
-            not_after: EPOCH_START + 2 * PERIOD.as_secs(),
-            text: "medic and pilot".into(),
-        };
-        let policy = SignedPolicy::sign(&self.master, &self.deployment, policy, &mut self.rng).unwrap();
-        let policy = policy.verify(&self.deployment).unwrap();
-        let demand = Demand { policy, authority, timing: GateTiming { workers: 0, ..GateTiming::default() } };
-        let leader = Leader::new(config, self.records::<AdmittingLeader<S>>(node)).unwrap();
-        let leader = AdmittingLeader::from(leader).demanding(demand, self.net.clock().unix).unwrap();
-        self.net.start(node, leader);
-        let keys = self.certification().key().clone();
-        self.net.command::<AdmittingLeader<S>>(node, AdmittingLeaderCommand::SlotKeys(keys));
-    }
-
-    fn certification(&self) -> Authority {
-        let period = terms().period_at(self.net.clock().unix);
-        Authority::derive(&Secret::new([9; 32]), period, terms().schema().bits()).unwrap()
-    }
-
     fn records<M: Machine<Event: fmt::Debug, Record: Clone> + 'static>(&self, node: Node) -> Vec<M::Record> {
         if self.net.has(node) { self.net.node::<M>(node).records().to_vec() } else { Vec::new() }
     }
@@ -492,22 +391,7 @@ impl World {
         self.steps.push(Step::Started(edge));
         self.net.subscribe(edge);
         if let Some(authority) = self.authority.clone() {
-            let attributes = terms().schema().encode(&[("medic", 1), ("pilot", 1)]).unwrap();
-            let credential = self.certification().certify(&attributes, &mut self.rng).unwrap();
-            let config = AnonymousConfig {
-                deployment: self.deployment.clone(),
-                group: name(GROUP),
-                authority,
-                credential,
-                period: terms().period_at(self.net.clock().unix),
-                revocations: None,
-                most: 8,
-                patience: Duration::from_secs(120),
-                timing: EdgeTiming::default(),
-                kem: self.kem(),
-            };
-            let state = self.records::<AnonymousEdge<S>>(edge);
-            self.net.start(edge, AnonymousEdge::<S>::new(config, state.last()).unwrap());
+            self.start_anonymous(edge, authority);
         } else {
             let token = Some(copy_token(&self.tokens[edge]));
             let config = EdgeConfig {
@@ -530,7 +414,7 @@ impl World {
 
     fn edge(&mut self, edge: Node, command: EdgeCommand) {
         if self.plan.anonymous {
-            self.net.command::<AnonymousEdge<S>>(edge, command);
+            self.command_anonymous(edge, command);
         } else {
             self.net.command::<Edge<S>>(edge, command);
         }
@@ -539,7 +423,7 @@ impl World {
 
     fn lead(&mut self, leader: Node, command: LeaderCommand) {
         if self.plan.anonymous {
-            self.net.command::<AdmittingLeader<S>>(leader, command.into());
+            self.command_admitting(leader, command);
         } else {
             self.net.command::<Leader<S>>(leader, command);
         }
@@ -562,11 +446,7 @@ impl World {
                 Vec::new()
             } else if LEADERS.contains(&node) {
                 let events = if self.plan.anonymous {
-                    let of_leader = |event| match event {
-                        AdmittingLeaderEvent::Leader(event) => Some(event),
-                        AdmittingLeaderEvent::Denied { .. } => None,
-                    };
-                    self.new_events::<AdmittingLeader<S>>(node).into_iter().filter_map(of_leader).collect()
+                    self.new_events_of_admitting(node)
                 } else {
                     self.new_events::<Leader<S>>(node)
                 };
@@ -574,11 +454,7 @@ impl World {
                 events.into_iter().filter_map(|event| told_by_leader(node, event)).collect()
             } else {
                 let events = if self.plan.anonymous {
-                    let of_edge = |event| match event {
-                        AnonymousEvent::Edge(event) => Some(event),
-                        _ => None,
-                    };
-                    self.new_events::<AnonymousEdge<S>>(node).into_iter().filter_map(of_edge).collect()
+                    self.new_events_of_anonymous(node)
                 } else {
                     self.new_events::<Edge<S>>(node)
                 };
@@ -599,7 +475,7 @@ impl World {
         self.packets = self.net.recorded.len();
         for edge in self.plan.edges().iter().filter(|_| self.plan.anonymous) {
             if self.net.has(edge) {
-                let rng = self.net.node::<AnonymousEdge<S>>(edge).generator();
+                let rng = self.anonymous_generator(edge);
                 self.exchanges.before.insert(edge, rng);
             }
         }
@@ -607,88 +483,6 @@ impl World {
             if self.net.has(leader) {
                 let rng = self.net.node::<Leader<S>>(leader).generator();
                 self.exchanges.before.insert(leader, rng);
-            }
-        }
-    }
-
-    fn epoch_keys(&self, node: Node, now: Now) -> Option<EpochKeys<S>> {
-        if LEADERS.contains(&node) {
-            self.net.machine::<Leader<S>>(node).epoch_keys(now)
-        } else {
-            self.net.machine::<Edge<S>>(node).epoch_keys(now)
-        }
-    }
-
-    /// Members send datagrams of every kind: signed and not, alone and several together, announcements,
-    /// manifests.
-    fn exchange_datagrams(&mut self) {
-        let begin = self.net.time();
-        for node in SPEAKERS {
-            let keys = self.epoch_keys(node, self.net.clock_of(node)).expect("a member");
-            let config = Config { manifest_every: Some(Duration::from_secs(1)), ..Config::default() };
-            let machine =
-                self.datagrams.entry(node).or_insert_with(|| Datagrams::new(config, self.deployment.clone()));
-            machine.set_epoch(begin, keys, &mut self.rng);
-        }
-        for tenth in 0..25 {
-            let now = begin + tenth * Duration::from_millis(100);
-            for node in SPEAKERS {
-                let machine = self.datagrams.get_mut(node).expect("it speaks");
-                // Two at once travel together.
-                for (number, sign) in [(0, false), (4, false), (4, false), (8, true), (12, true), (12, true)]
-                {
-                    if number == tenth {
-                        let bytes = format!("{node} {tenth} {sign} {begin:?}").into_bytes();
-                        machine.send(now, Payload { bytes, priority: Priority::Command, sign }).unwrap();
-                    }
-                }
-                machine.handle_timeout(now);
-                self.answer(node, now);
-                while let Some(bytes) =
-                    self.datagrams.get_mut(node).and_then(|machine| machine.poll_datagram(now))
-                {
-                    self.steps.push(Step::Datagram { from: node, bytes: bytes.clone() });
-                    for other in SPEAKERS.into_iter().filter(|other| *other != node) {
-                        self.datagrams.get_mut(other).expect("it speaks").handle_datagram(now, &bytes);
-                        self.answer(other, now);
-                    }
-                    self.answer(node, now);
-                }
-            }
-        }
-    }
-
-    /// Signs what a member's datagrams need signed, and takes up what it hears.
-    fn answer(&mut self, node: Node, now: Duration) {
-        let (clock, leads) = (self.net.clock_of(node), LEADERS.contains(&node));
-        let machine = self.datagrams.get_mut(node).expect("it speaks");
-        while let Some(event) = machine.poll_event() {
-            match event {
-                Event::SignatureWanted(wanted) => {
-                    let signature = if leads {
-                        self.net.machine::<Leader<S>>(node).sign_datagram(&wanted.statement, &mut self.rng)
-                    } else {
-                        self.net.machine::<Edge<S>>(node).sign_datagram(&wanted.statement, &mut self.rng)
-                    };
-                    machine.provide_signature(now, wanted.id, &signature.expect("a member"));
-                }
-                Event::SignerAnnounced { slot, drone } => {
-                    let may = if leads {
-                        self.net.machine::<Leader<S>>(node).may_sign_datagrams(clock, slot, &drone)
-                    } else {
-                        self.net.machine::<Edge<S>>(node).may_sign_datagrams(clock, slot, &drone)
-                    };
-                    may.unwrap();
-                    machine.allow_signer(now, slot, &drone.handle());
-                }
-                Event::Received { slot, bytes, source } => {
-                    let signer = match source {
-                        PayloadOrigin::Member => None,
-                        PayloadOrigin::Signed { name, .. } => Some(name),
-                    };
-                    self.steps.push(Step::Heard { at: node, slot, signer, data: bytes });
-                }
-                _ => {}
             }
         }
     }

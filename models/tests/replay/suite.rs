@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use quiver_ainq::{AgreedSecret, Element, Error, Ristretto255, Suite};
 use quiver_crypto::Zeroizing;
-use quiver_quorum::QuorumSuite;
 
 std::thread_local! {
     static SECRETS: RefCell<BTreeSet<Vec<u8>>> = const { RefCell::new(BTreeSet::new()) };
@@ -125,8 +124,4 @@ impl Suite for Overheard {
     fn agree_many(k: &Self::Scalar, qs: &[Self::Point]) -> Vec<Result<AgreedSecret, Error>> {
         Inner::agree_many(k, qs).into_iter().map(keep).collect()
     }
-}
-
-impl QuorumSuite for Overheard {
-    type Frost = <Inner as QuorumSuite>::Frost;
 }

@@ -3,26 +3,31 @@
 //! One thread plays the drone and every KGC, so the time is the sum of what all of them compute. KGCs are
 //! asked all at once: those beyond the threshold check the request and commit themselves as well.
 
+#[path = "enrolment/threshold.rs"]
+mod threshold;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::hint::black_box;
 use std::time::Duration;
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{BatchSize, BenchmarkGroup, Criterion, criterion_group, criterion_main};
 use quiver_ainq::{
-    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Purpose, QuorumStatement, Ristretto255,
-    Role, TokenGrant,
+    Deployment, IssuedToken, MasterSecret, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcConfig, KgcSigningKey, Kgcs, MasterShare};
+use quiver_enrolment::{Kgc, KgcConfig, KgcSigningKey, Kgcs};
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::{Destination, Input, Machine, Now, Output, Peer, Route, Via};
-use quiver_quorum::{QuorumParameters, dealer};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 type S = Ristretto255;
 
 const NOW: Now = Now { monotonic: Duration::from_secs(10), unix: 1_798_761_600 };
+
+/// Makes the keys of all KGCs, by their numbers, of a master secret.
+type MakeKeys = dyn Fn(MasterSecret<S>, &Deployment<S>, &mut ChaCha20Rng) -> Vec<KgcSigningKey<S>>;
 
 /// KGCs, and tokens for drones that enrol with them.
 struct Site {
@@ -34,21 +39,12 @@ struct Site {
 }
 
 impl Site {
-    fn new(parameters: Option<QuorumParameters>) -> Self {
+    fn new(make_keys: &MakeKeys) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("bench").unwrap(), master.public());
         let operator = OperatorSecretKey::generate(&mut rng);
-        let masters: Vec<KgcSigningKey<S>> = match parameters {
-            None => vec![master.into()],
-            Some(parameters) => {
-                let (shares, public) = dealer::split(&master, parameters, &mut rng).unwrap();
-                let signature = master.sign(&deployment, Purpose::Quorum, &public.encode(), &mut rng);
-                let statement = QuorumStatement::new(public.encode(), signature).unwrap();
-                let share = |share| MasterShare::new(&deployment, share, &statement).unwrap().into();
-                shares.into_iter().map(share).collect()
-            }
-        };
+        let masters = make_keys(master, &deployment, &mut rng);
         let config = |(id, master)| KgcConfig {
             deployment: deployment.clone(),
             master,
@@ -120,22 +116,23 @@ fn drain<M: Machine>(machine: &mut M, mut send: impl FnMut(Peer, Vec<u8>)) {
     }
 }
 
+/// Measures an enrolment with KGCs that have these keys.
+fn measure(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, make_keys: &MakeKeys) {
+    let site = std::cell::RefCell::new(Site::new(make_keys));
+    group.bench_function(name, |bencher| {
+        bencher.iter_batched(
+            || site.borrow_mut().token(),
+            |token| black_box(site.borrow_mut().enrol(token)),
+            BatchSize::PerIteration,
+        );
+    });
+}
+
 fn enrolments(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("enrolment");
     group.sample_size(20);
-    let quorum = |n, t| Some(QuorumParameters::new(n, t).unwrap());
-    for (name, parameters) in
-        [("single", None), ("2 of 3", quorum(3, 2)), ("3 of 5", quorum(5, 3)), ("6 of 10", quorum(10, 6))]
-    {
-        let site = std::cell::RefCell::new(Site::new(parameters));
-        group.bench_function(name, |bencher| {
-            bencher.iter_batched(
-                || site.borrow_mut().token(),
-                |token| black_box(site.borrow_mut().enrol(token)),
-                BatchSize::PerIteration,
-            );
-        });
-    }
+    measure(&mut group, "single", &|master, _, _| vec![master.into()]);
+    threshold::measure_quorums(&mut group);
 }
 
 criterion_group!(benches, enrolments);

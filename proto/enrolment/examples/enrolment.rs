@@ -1,5 +1,4 @@
-//! A drone with a token enrols with a quorum of KGCs, any two of three, without sockets, on the deterministic
-//! testbed.
+//! A drone with a token enrols with a KGC, without sockets, on the deterministic testbed.
 //!
 //! `cargo run -p quiver-enrolment --example enrolment`
 
@@ -8,47 +7,26 @@
 use std::time::Duration;
 
 use quiver_ainq::{
-    Deployment, Label, MasterSecret, Name, OperatorSecretKey, Purpose, QuorumStatement, Ristretto255 as S,
-    Role, TokenGrant,
+    Deployment, Label, MasterSecret, Name, OperatorSecretKey, Ristretto255 as S, Role, TokenGrant,
 };
 use quiver_crypto::Secret;
-use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, Kgcs, MasterShare};
+use quiver_enrolment::{Kgc, KgcConfig, KgcEvent};
 use quiver_group::{Edge, EdgeConfig};
 use quiver_machine::Route;
-use quiver_quorum::{QuorumParameters, dealer};
 use quiver_testbed::{EPOCH_START, Net};
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
-
-const KGCS: [&str; 3] = ["kgc-1", "kgc-2", "kgc-3"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rng = &mut ChaCha20Rng::seed_from_u64(1);
     let (day, operator) = (86_400, OperatorSecretKey::<S>::generate(rng));
-    // §3.6: a dealer splits the master key, and signs whose public share is which. KGCs that trust no dealer
-    // generate the key among themselves: see the example of `quiver-quorum-node`.
+    // §2.3: the KGC holds the master key alone. Several that share it are in the example `threshold`.
     let master = MasterSecret::<S>::generate(rng);
     let deployment = Deployment::new(Name::new("demo")?, master.public());
-    let (shares, public) = dealer::split(&master, QuorumParameters::new(3, 2)?, rng)?;
-    let signature = master.sign(&deployment, Purpose::Quorum, &public.encode(), rng);
-    let statement = QuorumStatement::new(public.encode(), signature)?;
-    drop(master);
-
-    // Each KGC holds one share. One of the three is down: two are enough.
     let mut net = Net::new(1);
-    for (name, share) in KGCS.into_iter().zip(shares) {
-        let config = KgcConfig {
-            deployment: deployment.clone(),
-            id: share.kgc(),
-            master: MasterShare::new(&deployment, share, &statement)?.into(),
-            operators: vec![operator.public()],
-            cookie_key: Secret::random(rng),
-            revocation_validity: day,
-        };
-        net.start(name, Kgc::<S>::new(config, [])?);
-    }
-    net.stop("kgc-3");
+    let config = KgcConfig::single(deployment.clone(), master, vec![operator.public()], Secret::random(rng));
+    net.start("kgc", Kgc::<S>::new(config, [])?);
 
-    // §3.2: the operator issues a token. §3.3 to §3.7: the drone turns it into a key that no KGC knows.
+    // §3.2: the operator issues a token. §3.3 to §3.5: the drone turns it into a key that the KGC does not know.
     let expiry = EPOCH_START + day;
     let grant = TokenGrant {
         name: Name::new("wren")?,
@@ -58,14 +36,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         expiry,
     };
     let token = operator.issue(&deployment, grant, rng)?;
-    let config = EdgeConfig {
-        kgcs: Kgcs::quorum(vec![1, 2, 3]),
-        ..EdgeConfig::new(deployment.clone(), None, Some(token))
-    };
+    let config = EdgeConfig::new(deployment.clone(), None, Some(token));
     net.start("wren", Edge::<S>::new(config, None)?);
-    for kgc in KGCS {
-        net.connect("wren", kgc, Route::Kgc);
-    }
+    net.connect("wren", "kgc", Route::Kgc);
     net.run_for(Duration::from_secs(5));
 
     // §3.5: whoever knows the deployment's public key verifies what the drone signs.
@@ -79,14 +52,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     assert_eq!((identity.name.to_string(), identity.not_after), ("wren".into(), expiry));
 
-    // The KGCs that contributed know which key they contributed to.
-    for kgc in KGCS {
-        let events = &net.node::<Kgc<S>>(kgc).events;
-        let contributed = events.iter().any(|event| {
-            matches!(event, KgcEvent::Contributed { handle, .. } if *handle == keypair.public().handle())
-        });
-        println!("{kgc} {}", if contributed { "contributed to its key" } else { "was down" });
-        assert_eq!(contributed, kgc != "kgc-3");
-    }
+    // The KGC knows which key it issued.
+    let events = &net.node::<Kgc<S>>("kgc").events;
+    let issued = events.iter().any(
+        |event| matches!(event, KgcEvent::Issued { handle, .. } if *handle == keypair.public().handle()),
+    );
+    println!("the KGC {}", if issued { "issued its key" } else { "knows nothing of it" });
+    assert!(issued);
     Ok(())
 }

@@ -1,23 +1,24 @@
 //! Every message: its encoding is fixed by a snapshot, it survives the way there and back, and nothing that
 //! differs from it by one bit or byte panics or passes for it with other bytes.
 
+#[path = "encoding/admission.rs"]
+mod admission;
+#[path = "encoding/envelopes.rs"]
+mod envelopes;
+#[path = "encoding/quorum.rs"]
+mod quorum;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use prost::Message as _;
 use prost::encoding::{WireType, decode_key, encode_key, encode_varint, key_len};
-use quiver_admission::{
-    AdmissionChallenge, AdmissionHello, AdmissionLeave, AdmissionMessage, AdmissionProof, AdmissionStep,
-    MAX_ADMISSION_POLICY_LEN, MAX_ADMISSION_STEP_LEN,
-};
 use quiver_ainq::{
     Batch, Deployment, DroneKeypair, DronePublicKey, EpochOutput, EpochPart, GroupContext, Identity, Join,
     KemTerm, Label, Leadership, MasterSecret, Name, RevocationStatement, Revoked, Ristretto255, Role, Roster,
-    SecretScalar, SecretValue, Signature, SparePair, StrategyKind, Times,
+    SecretScalar, SecretValue, SparePair, StrategyKind, Times,
 };
-use quiver_enrolment::threshold::{EnrolCommitment, EnrolDone, EnrolShare, EnrolSigning, EnrolmentMessage};
-use quiver_envelope::{Envelope, EnvelopeMessage, MAX_ENVELOPE_LEN, OpeningRequest};
 use quiver_kem::KemSet;
 use quiver_message as m;
 use quiver_message::{Extension, ExtensionMessage, Message, MessageError};
@@ -255,19 +256,11 @@ fn messages() -> (Deployment<S>, Vec<(&'static str, Message<S>)>) {
     all.extend(f.tree_messages());
     all.extend(between_leaders(&mut f));
     all.extend(deliveries());
-    all.extend(extending(with_a_quorum()));
+    all.extend(extending(quorum::messages()));
     all.extend(hybrid);
-    all.extend(extending(with_a_gate(f.leader.public(), signature)));
-    all.extend(extending(envelopes()));
+    all.extend(extending(admission::messages(f.leader.public(), signature)));
+    all.extend(extending(envelopes::messages()));
     (f.deployment, all)
-}
-
-/// Envelopes, and requests for their opening.
-fn envelopes() -> Vec<(&'static str, EnvelopeMessage)> {
-    vec![
-        ("Envelope", Envelope { sealed: vec![8; 70] }.into()),
-        ("OpeningRequest", OpeningRequest { session: [9; 32] }.into()),
-    ]
 }
 
 /// Messages of a feature as those of the kernel.
@@ -281,13 +274,16 @@ fn extending<E: Into<Message<S>>>(
 type FeatureReader =
     fn(&ExtensionMessage, Option<&DronePublicKey<S>>) -> Option<Result<Message<S>, MessageError>>;
 
-fn reader<E: Extension<S> + Into<Message<S>>>() -> (&'static [(u32, usize)], FeatureReader) {
+/// The numbers of a feature's messages with the bounds of these, and their reader.
+type NumberedReader = (&'static [(u32, usize)], FeatureReader);
+
+fn reader<E: Extension<S> + Into<Message<S>>>() -> NumberedReader {
     (E::KINDS, |message, leader| Some(message.decode::<S, E>(leader)?.map(Into::into)))
 }
 
 /// The features that have messages: the numbers and bounds of these, and their readers.
-fn features() -> [(&'static [(u32, usize)], FeatureReader); 3] {
-    [reader::<EnrolmentMessage>(), reader::<AdmissionMessage<S>>(), reader::<EnvelopeMessage>()]
+fn features() -> [NumberedReader; 3] {
+    [quorum::reader(), admission::reader(), envelopes::reader()]
 }
 
 /// Decodes a message as a machine with every feature does.
@@ -518,135 +514,21 @@ fn second_factors_out_of_bounds_are_refused() {
     let found = |what| all.iter().find(|(name, _)| *name == what).map(|(_, message)| message.clone());
     let Some(Message::JoinRequest(request)) = found("JoinRequest") else { panic!("no request") };
     let Some(Message::JoinCiphertext(answer)) = found("JoinCiphertext") else { panic!("no ciphertext") };
-    let admission = |what| found(what)?.extension()?.ok();
-    let check_admission = |message: AdmissionMessage<S>, field| check(message.into(), field);
-    let Some(AdmissionMessage::Proof(proof)) = admission("AdmissionProof") else { panic!("no proof") };
-    let Some(AdmissionMessage::Step(step)) = admission("AdmissionStep") else { panic!("no step") };
     for (set, other) in [(KemSet::MlKem768, KemSet::MlKem1024), (KemSet::MlKem1024, KemSet::MlKem768)] {
         let (own, others) = (set.key_len(), other.key_len());
         for length in [0, own - 1, own + 1, others] {
             let key = vec![8; length];
             for kem in [m::KemOffer::Key { set, key: key.clone() }, m::KemOffer::Ahead { set, key }] {
                 let kem = Some(kem);
-                check(Message::JoinRequest(m::JoinRequest { kem: kem.clone(), ..request.clone() }), "kem");
-                check_admission(AdmissionMessage::Proof(AdmissionProof { kem, ..proof.clone() }), "kem");
+                check(Message::JoinRequest(m::JoinRequest { kem, ..request.clone() }), "kem");
             }
         }
-        // A run of admission has a key of its own alone.
-        let kem = Some(m::KemOffer::Ahead { set, key: vec![8; own] });
-        check_admission(AdmissionMessage::Proof(AdmissionProof { kem, ..proof.clone() }), "kem");
         let (own, others) = (set.ciphertext_len(), other.ciphertext_len());
         let term = KemTerm::new(set, 1).unwrap();
         for length in [0, own - 1, own + 1, others] {
             let answer = m::JoinCiphertext { term, ciphertext: vec![9; length], ..answer.clone() };
             check(Message::JoinCiphertext(answer), "ciphertext");
         }
-        for length in [own - 1, own + 1] {
-            let step = AdmissionStep { ciphertext: vec![9; length], ..step.clone() };
-            check_admission(AdmissionMessage::Step(step), "ciphertext");
-        }
-        // No run may be linked with another by what both ends have.
-        let kem = Some(m::KemOffer::Held { term, tag: [7; 16] });
-        check_admission(AdmissionMessage::Proof(AdmissionProof { kem, ..proof.clone() }), "kem");
-    }
-}
-
-/// Messages between an anonymous drone and a leader that demands a policy.
-fn with_a_gate(
-    leader: &DronePublicKey<S>,
-    signature: Signature<S>,
-) -> Vec<(&'static str, AdmissionMessage<S>)> {
-    let (nonce, cookie, leader) = ([1; 16], [2; 40], leader.clone());
-    let challenge = AdmissionChallenge { nonce, cookie, leader, policy: vec![3; 90], signature, kem: None };
-    let proof = AdmissionProof { nonce, cookie, step: vec![1; 60], kem: None };
-    let (set, term) = (KemSet::MlKem768, KemTerm::new(KemSet::MlKem768, 300).unwrap());
-    let hello = AdmissionHello { nonce, group: name("alpha"), kem: None };
-    let step = AdmissionStep { nonce, step: vec![3; 33], ciphertext: vec![] };
-    let offer = Some(m::KemOffer::Key { set, key: vec![8; set.key_len()] });
-    let leave = AdmissionLeave { group: name("alpha"), slot: 3, held: [4; 32], tag: [5; 32] };
-    vec![
-        ("AdmissionHello", AdmissionMessage::Hello(hello.clone())),
-        ("AdmissionChallenge", AdmissionMessage::Challenge(challenge.clone())),
-        ("AdmissionProof", AdmissionMessage::Proof(proof.clone())),
-        ("AdmissionStep", AdmissionMessage::Step(step.clone())),
-        ("AdmissionLeave", AdmissionMessage::Leave(leave)),
-        ("AdmissionStepBare", AdmissionMessage::Step(AdmissionStep { step: vec![], ..step.clone() })),
-        ("AdmissionHelloHybrid", AdmissionMessage::Hello(AdmissionHello { kem: Some(set), ..hello })),
-        (
-            "AdmissionChallengeHybrid",
-            AdmissionMessage::Challenge(AdmissionChallenge { kem: Some(term), ..challenge }),
-        ),
-        ("AdmissionProofHybrid", AdmissionMessage::Proof(AdmissionProof { kem: offer, ..proof })),
-        (
-            "AdmissionStepHybrid",
-            AdmissionMessage::Step(AdmissionStep { ciphertext: vec![9; set.ciphertext_len()], ..step }),
-        ),
-    ]
-}
-
-#[test]
-fn admission_messages_out_of_bounds_are_refused() {
-    let (deployment, all) = messages();
-    let check = |message: AdmissionMessage<S>, field| check_refused(&deployment, &message.into(), field);
-    let (nonce, cookie) = ([1; 16], [2; 40]);
-    let challenge = all.iter().find_map(|(_, message)| match message.extension()?.unwrap() {
-        AdmissionMessage::Challenge(challenge) => Some(challenge),
-        _ => None,
-    });
-    let challenge = challenge.unwrap();
-    for length in [0, MAX_ADMISSION_POLICY_LEN + 1] {
-        let policy = vec![0; length];
-        check(AdmissionMessage::Challenge(AdmissionChallenge { policy, ..challenge.clone() }), "policy");
-    }
-    for length in [0, MAX_ADMISSION_STEP_LEN + 1] {
-        let step = vec![0; length];
-        check(AdmissionMessage::Proof(AdmissionProof { nonce, cookie, step, kem: None }), "step");
-    }
-    let step = vec![0; MAX_ADMISSION_STEP_LEN + 1];
-    check(AdmissionMessage::Step(AdmissionStep { nonce, step, ciphertext: vec![] }), "step");
-}
-
-/// Messages between drones and the KGCs of a quorum.
-fn with_a_quorum() -> Vec<(&'static str, EnrolmentMessage)> {
-    let commitment =
-        EnrolCommitment { request_digest: [4; 32], kgc: 3, commitment: vec![5; 64], statement: vec![6; 90] };
-    let parts = vec![(1, vec![7; 64]), (3, vec![5; 64])];
-    let signing = EnrolSigning { request_digest: [4; 32], parts };
-    let share = EnrolShare { package_digest: [8; 32], share: vec![9; 82] };
-    vec![
-        ("EnrolCommitment", EnrolmentMessage::Commitment(commitment)),
-        ("EnrolSigning", EnrolmentMessage::Signing(signing)),
-        ("EnrolShare", EnrolmentMessage::Share(share)),
-        ("EnrolDone", EnrolmentMessage::Done(EnrolDone { drone: vec![7; 150], signature: vec![8; 64] })),
-    ]
-}
-
-#[test]
-fn messages_of_a_quorum_out_of_bounds_are_refused() {
-    let (deployment, _) = messages();
-    let check = |message: EnrolmentMessage, field| check_refused(&deployment, &message.into(), field);
-    let good =
-        EnrolCommitment { request_digest: [4; 32], kgc: 1, commitment: vec![5; 64], statement: vec![6; 90] };
-    check(EnrolmentMessage::Commitment(EnrolCommitment { kgc: 0, ..good.clone() }), "kgc");
-    for length in [0, 193] {
-        let commitment = vec![5; length];
-        check(EnrolmentMessage::Commitment(EnrolCommitment { commitment, ..good.clone() }), "commitment");
-    }
-    for length in [0, quiver_ainq::MAX_QUORUM_STATEMENT_LEN + 1] {
-        let statement = vec![6; length];
-        check(EnrolmentMessage::Commitment(EnrolCommitment { statement, ..good.clone() }), "statement");
-    }
-    let signing = |kgcs: Vec<u16>| {
-        let parts = kgcs.into_iter().map(|kgc| (kgc, vec![5; 64])).collect();
-        EnrolmentMessage::Signing(EnrolSigning { request_digest: [4; 32], parts })
-    };
-    for kgcs in [vec![], vec![2, 2], vec![3, 2], (1..=65).collect()] {
-        check(signing(kgcs), "parts");
-    }
-    check(signing(vec![0, 1]), "kgc");
-    for length in [0, 513] {
-        let share = EnrolShare { package_digest: [8; 32], share: vec![9; length] };
-        check(EnrolmentMessage::Share(share), "share");
     }
 }
 
@@ -815,11 +697,11 @@ fn every_message_survives_the_way_there_and_back() {
         assert_eq!(decoded.encode(&deployment), bytes, "{name}");
         assert_eq!(format!("{decoded:?}"), format!("{message:?}"));
     }
-    survive(envelopes());
-    survive(with_a_quorum());
+    survive(envelopes::messages());
+    survive(quorum::messages());
     let f = &mut Fixture::new();
     let signature = f.leader.sign(&f.deployment, Label::Admission, b"statement", &mut f.rng);
-    survive(with_a_gate(f.leader.public(), signature));
+    survive(admission::messages(f.leader.public(), signature));
 }
 
 /// Messages of a feature are the same once they were written and read.
@@ -927,20 +809,6 @@ fn unknown_fields_and_long_messages_are_refused() {
     }
     let long = vec![0; m::MAX_MESSAGE_LEN + 1];
     assert_eq!(decode(&deployment, &long).unwrap_err(), MessageError::TooLong(long.len()));
-}
-
-#[test]
-fn an_envelope_longer_than_messages_may_carry_is_refused() {
-    let f = Fixture::new();
-    let envelope = |len| {
-        let message = EnvelopeMessage::from(Envelope { sealed: vec![8; len] });
-        Message::<S>::from(message).encode(&f.deployment)
-    };
-    assert!(decode(&f.deployment, &envelope(MAX_ENVELOPE_LEN)).is_ok());
-    for len in [0, MAX_ENVELOPE_LEN + 1] {
-        let error = decode(&f.deployment, &envelope(len)).unwrap_err();
-        assert_eq!(error, MessageError::Invalid("sealed"));
-    }
 }
 
 #[test]

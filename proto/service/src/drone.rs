@@ -9,7 +9,7 @@
 //! | [`store`] | the drone's state file, shared by the tasks of one process |
 //! | [`service`] | a drone with its state file open: its key client, its driver until a signal comes |
 //! | [`running`] | a running drone, as the tasks beside its machine reach it |
-//! | [`relays`] | relays that the peers of a drone's machine are behind |
+//! | [`machine`] | the machine of a running service |
 //! | [`send`] | who passes messages on to the group, whether one was confirmed, what is said about it |
 //! | [`kem_row`] | the second factor of a pair, as a status says it |
 //! | [`request`] | what subcommands ask of the running service, and the answers |
@@ -30,10 +30,10 @@ pub mod fetch;
 pub mod health;
 pub mod kem_row;
 pub mod keys;
+pub mod machine;
 pub mod metrics;
 pub mod output;
 pub mod program;
-pub mod relays;
 pub mod request;
 pub mod running;
 pub mod send;
@@ -44,8 +44,9 @@ pub mod subcommands;
 pub mod watch;
 
 pub use error::{Error, Result};
+pub use machine::{DroneMachine, RoleNode, leader_with_parts, with_parts};
 pub use program::DroneProgram;
-pub use running::{DroneMachine, RunningDrone, with_parts};
+pub use running::RunningDrone;
 pub use service::DroneService;
 pub use settings::DroneSettings;
 pub use store::StateStore;

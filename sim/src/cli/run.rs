@@ -14,7 +14,9 @@ use quiver_world::trace::Trace;
 
 use super::{check_results, probe, show};
 use crate::live::RankLine;
-use crate::plan::{MAX_DEPUTIES, MAX_KGCS, MAX_RELAYS, Plan, TransportKind, WorldKind};
+use crate::plan::quorum::MAX_KGCS;
+use crate::plan::relays::MAX_RELAYS;
+use crate::plan::{MAX_DEPUTIES, Plan, TransportKind, WorldKind};
 use crate::report::{ReportDraft, RunOutcome, RunReport};
 use crate::{Result, SimError, interrupt, live, logging, ranks, replay, virtual_world};
 

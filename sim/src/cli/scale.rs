@@ -5,7 +5,8 @@ use quiver_ainq::StrategyKind;
 use quiver_report::{Making, OutputArgs, complain};
 
 use super::{check_results, show};
-use crate::plan::{MAX_DEPUTIES, MAX_RELAYS, Plan, TransportKind, WorldKind};
+use crate::plan::relays::MAX_RELAYS;
+use crate::plan::{MAX_DEPUTIES, Plan, TransportKind, WorldKind};
 use crate::report::RunOutcome;
 use crate::scale::{MAX_REPETITIONS, ScalePlan};
 use crate::{Result, SimError, interrupt, logging, measure};

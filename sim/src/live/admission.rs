@@ -8,24 +8,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use quiver_admission::certifying::MAX_PERIOD;
-use quiver_admission::{AdmissionHello, AdmissionMessage, AdmissionProof, AnonymousEdge, Ending};
+use quiver_admission::{
+    AdmissionHello, AdmissionMessage, AdmissionProof, AdmittingLeader, AdmittingLeaderCommand,
+    AdmittingLeaderEvent, AnonymousEdge, AnonymousEvent, Ending,
+};
 use quiver_ainq::{Deployment, Name, Suite};
-use quiver_group::EdgeCommand;
-use quiver_machine::{Either, Route, Snapshot};
+use quiver_group::{EdgeCommand, EdgeEvent, Leader, LeaderEvent};
+use quiver_machine::{Either, Machine, Route, Snapshot};
 use quiver_message::{Message, Nonce};
-use quiver_net::{Handle, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
+use quiver_net::{Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
 use quiver_testbed::HeaderReader;
-use quiver_world::admission::{ANSWERS, COMPARED, Checkpoint, CheckpointContext, EVERYBODY, Rules, Sighting};
+use quiver_world::admission::{
+    ANSWERS, COMPARED, Checkpoint, CheckpointContext, EVERYBODY, Rules, Sighting, is_unsatisfied,
+};
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::deployment::Founder;
+use super::drone_event::DroneEvent;
+use super::drone_name;
+use super::features::{EdgeNode, LiveLeaderNode, edge_node};
 use super::hosts::{Disk, DroneHost, DroneHostFactory};
 use super::node::LiveNode;
 use super::node_settings::NodeSettings;
-use super::worker_message::AdmissionSetup;
-use super::{EdgeNode, drone_name, edge_node};
 use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
@@ -60,8 +67,13 @@ impl<S: Suite> Admission<S> {
     ) -> Result<Option<Arc<Self>>> {
         let Some(policy) = plan.admission.clone() else { return Ok(None) };
         let (deployment, group, now) = (&setting.deployment, &setting.group, unix_time());
-        let place =
-            CheckpointContext { deployment, master_key: &*founder.master_key, group, seed: plan.seed, now };
+        let place = CheckpointContext {
+            deployment,
+            master_key: &*founder.keys.master_key,
+            group,
+            seed: plan.seed,
+            now,
+        };
         let rules = Rules { policy, period: MAX_PERIOD, answers: ANSWERS };
         let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
         let period = checkpoint.period_at(now);
@@ -139,6 +151,102 @@ impl<S: Suite> Admission<S> {
     pub(crate) fn is_for(&self, drone: u32) -> bool {
         drone < self.certified
     }
+}
+
+/// A leader that demands the policy of these settings, if they have one.
+pub(super) fn admitting<S: Suite>(
+    leader: Leader<S>,
+    setting: &NodeSettings<S>,
+) -> Result<AdmittingLeader<S>> {
+    let leader = AdmittingLeader::from(leader);
+    let Some(admission) = &setting.features.admission else { return Ok(leader) };
+    leader.demanding(admission.checkpoint.demand(), unix_time()).map_err(refused)
+}
+
+/// Hands a leader the slot keys of the period, if it demands a policy.
+pub(super) async fn hand_slot_keys<S: Suite>(
+    leader: &LiveNode<LiveLeaderNode<S>>,
+    setting: &NodeSettings<S>,
+) -> Result<()> {
+    let Some(Admission { checkpoint, period, .. }) = setting.features.admission.as_deref() else {
+        return Ok(());
+    };
+    let keys = checkpoint.slot_keys(*period).map_err(refused)?;
+    leader.command(Either::Left(AdmittingLeaderCommand::SlotKeys(keys))).await
+}
+
+/// An event of the group of an edge with a name, which has no others.
+pub(super) fn edge_event(event: AnonymousEvent) -> Option<EdgeEvent> {
+    match event {
+        AnonymousEvent::Edge(event) => Some(event),
+        AnonymousEvent::Admitted { .. } | AnonymousEvent::Ended(_) => None,
+    }
+}
+
+/// An event of a leader's group; `None` if somebody was denied.
+pub(super) fn leader_event(event: AdmittingLeaderEvent) -> Option<LeaderEvent> {
+    match event {
+        AdmittingLeaderEvent::Leader(event) => Some(event),
+        denied @ AdmittingLeaderEvent::Denied { .. } => {
+            tracing::debug!(?denied, "leader");
+            None
+        }
+    }
+}
+
+/// The callback of an anonymous edge, which leaves to the drone's own what it has as any edge.
+struct AnonymousHost {
+    drone: DroneHost,
+    /// Notified when the membership has ended.
+    over: Option<oneshot::Sender<Ending>>,
+}
+
+impl AnonymousHost {
+    fn ended(&mut self, why: Ending) {
+        let DroneHost { index, reports, .. } = &self.drone;
+        tracing::debug!(drone = index, ?why, "over");
+        match &why {
+            why if is_unsatisfied(why) => reports.record_event(*index, DroneEvent::PolicyNotSatisfied),
+            Ending::Denied(error) if why.is_final() => {
+                reports.offence(&drone_name(*index), &format!("was refused: {error}"));
+            }
+            _ => {}
+        }
+        if let Some(over) = self.over.take() {
+            // The caller may have given up.
+            let _ = over.send(why);
+        }
+    }
+}
+
+impl<S: Suite> Host<EdgeNode<S>> for AnonymousHost {
+    fn persist(
+        &mut self,
+        records: &[<EdgeNode<S> as Machine>::Record],
+    ) -> std::result::Result<(), HostError> {
+        Host::<EdgeNode<S>>::persist(&mut self.drone, records)
+    }
+
+    fn event(&mut self, machine: &EdgeNode<S>, event: <EdgeNode<S> as Machine>::Event) {
+        match event {
+            Either::Left(AnonymousEvent::Admitted { pseudonym, .. }) => {
+                self.drone.reports.record_event(self.drone.index, DroneEvent::Admitted(pseudonym.0));
+            }
+            Either::Left(AnonymousEvent::Ended(why)) => self.ended(why),
+            other => self.drone.event(machine, other),
+        }
+    }
+}
+
+/// The checkpoint whose credentials drones have.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct AdmissionSetup {
+    /// The period that it is.
+    pub(crate) period: u64,
+    /// Drones below this number join anonymously.
+    pub(crate) certified: u32,
+    /// Bytes of the checkpoint in hexadecimal digits.
+    pub(crate) checkpoint: String,
 }
 
 /// A question for a leader's policy, as a flood sends it.
@@ -335,7 +443,8 @@ impl<S: Suite> AnonymousTask<S> {
         let machine = AnonymousEdge::new(self.config.clone(), stored.as_ref())
             .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
         let (over, ended) = oneshot::channel();
-        let host: DroneHost = self.host.anonymous(self.ledger.clone(), over);
+        let drone = self.host.host(self.ledger.clone(), None);
+        let host = AnonymousHost { drone, over: Some(over) };
         let rng = rng_stream::generator(self.seed, RngStream::Anonymous, index, life);
         let machine = edge_node(machine);
         let mut node = LiveNode::start(who, &self.spoke, machine, host, rng)?;

@@ -1,29 +1,43 @@
 //! Collects the key of a condition from the KGCs, on a node of its own, as the services do, and opens an order
 //! with it.
 
+pub(super) mod kgc;
 pub(super) mod phases;
 
 use std::convert::Infallible;
 use std::time::Duration;
 
+use futures::future::join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use quiver_ainq::{DroneKeypair, Suite};
+use quiver_ainq::{DroneKeypair, Name, Suite};
 use quiver_delivery::Standalone;
 use quiver_ibe::{Condition, IdentityKey};
 use quiver_key_release::{CollectCommand, CollectEvent, CollectTiming, Collector, Shortfall};
 use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
-use quiver_world::conditions::SealedOrder;
+use quiver_world::conditions::{CHANNEL, SealedOrder};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::drone_event::{DroneEvent, EventSink};
-use super::kgc::refused;
 use super::node::LiveNode;
 use super::node_settings::NodeSettings;
+use super::swarm::Swarm;
+use super::worker_message::{PER_MESSAGE, WorkerCommand, WorkerMessage};
+use super::worker_pool::{WorkerPool, texts};
 use super::{drone::Drone, drone_name};
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
+
+/// Never for the conditions there are.
+fn refused(error: impl std::fmt::Display) -> SimError {
+    SimError::Usage(format!("orders for the second phase: {error}"))
+}
+
+/// The event of an order that the group was sent; `None` for messages on other channels.
+pub(super) fn order_event(channel: &Name, data: &[u8]) -> Option<DroneEvent> {
+    (channel.as_str() == CHANNEL).then(|| DroneEvent::OrderReceived(data.to_vec()))
+}
 
 /// Terms on which drones collect the key of an order's condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +124,56 @@ pub(crate) async fn read_orders<'a, S: Suite>(
     });
     let read: Vec<Option<u32>> = asked.buffer_unordered(terms.at_once.max(1)).try_collect().await?;
     Ok(read.into_iter().flatten().collect())
+}
+
+impl<S: Suite> Swarm<S> {
+    /// Lets these drones collect the key of an order's condition, and open the order with it. Returns those
+    /// that did.
+    pub(crate) async fn read_orders(
+        &self,
+        setting: &NodeSettings<S>,
+        kgcs: &[Multiaddr],
+        drones: &[u32],
+        terms: &OrderTerms,
+    ) -> Result<Vec<u32>> {
+        match self {
+            Self::Local(all) => {
+                let asked = drones.iter().filter_map(|index| all.get(*index as usize));
+                read_orders(asked, setting, kgcs, terms).await
+            }
+            Self::Workers(workers) => workers.read_orders(kgcs, drones, terms).await,
+        }
+    }
+}
+
+impl WorkerPool {
+    /// Returns those that opened their orders. A lost worker's did not.
+    pub(crate) async fn read_orders(
+        &self,
+        kgcs: &[Multiaddr],
+        drones: &[u32],
+        terms: &OrderTerms,
+    ) -> Result<Vec<u32>> {
+        let at_once = terms.at_once.div_ceil(self.workers.len().max(1)).min(PER_MESSAGE);
+        let (kgcs, terms) = (texts(kgcs), OrderTerms { at_once, ..terms.clone() });
+        let asked = self.workers.iter().map(|worker| {
+            let (kgcs, terms) = (&kgcs, &terms);
+            async move {
+                let mut read = Vec::new();
+                // As many as collect at a time: a command takes no longer than one of them may.
+                for drones in worker.hosted_of(drones).chunks(at_once.max(1)) {
+                    let (drones, kgcs, terms) = (drones.to_vec(), kgcs.clone(), terms.clone());
+                    let command = WorkerCommand::ReadOrders { kgcs, drones, terms };
+                    match worker.command(&command, self.timeout).await {
+                        Some(WorkerMessage::OrdersRead(drones)) => read.extend(drones),
+                        _ => break,
+                    }
+                }
+                read
+            }
+        });
+        Ok(join_all(asked).await.into_iter().flatten().collect())
+    }
 }
 
 /// The callback of a collector.

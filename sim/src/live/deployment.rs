@@ -4,29 +4,22 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_admission::{AdmittingLeader, AdmittingLeaderCommand};
 use quiver_ainq::{
-    Deployment, IssuedToken, Name, OperatorPublicKey, OperatorSecretKey, Role, StrategyKind, Suite,
-    TokenGrant, UnixTime,
+    Deployment, IssuedToken, Name, OperatorPublicKey, OperatorSecretKey, Ristretto255, Role, StrategyKind,
+    Suite, TokenGrant, UnixTime,
 };
 use quiver_enrolment::Kgcs;
-use quiver_envelope::Envelopes;
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{Leader, LeaderConfig, LeaderRecord};
-use quiver_machine::{Either, Route};
+use quiver_machine::Route;
 use quiver_net::Multiaddr;
-use quiver_quorum::QuorumSuite;
-use quiver_quorum_node::Ibe;
-use quiver_relay::RelayLimits;
 use quiver_report::Progress;
-use quiver_world::Generated;
 use quiver_world::master_key::{MasterKey, Single};
 
-use super::LiveLeaderNode;
-use super::admission::{Admission, refused, unix_time};
 use super::event_log::EventLog;
+use super::features::{self, LiveLeaderNode};
 use super::hosts::{Disk, LeaderHost};
-use super::key_generation;
+use super::key_generation::{self, ReleaseKeys};
 use super::node::LiveNode;
 use super::node_settings::NodeSettings;
 use crate::measure::{CpuMeter, CpuProbe};
@@ -39,37 +32,43 @@ const END_OF_TIME: UnixTime = 4_102_444_800;
 /// Validity of keys if the run shall not see them expire.
 const LONG_VALIDITY: Duration = Duration::from_secs(24 * 3600);
 
+/// Keys with which the KGCs of a deployment begin.
+pub(crate) struct FoundedKeys<S: Suite> {
+    /// The key that issues.
+    pub(crate) master_key: Box<dyn MasterKey<S>>,
+    /// The key of conditions, if several KGCs made it.
+    pub(crate) release: Option<ReleaseKeys>,
+    /// Time that several KGCs took to make their keys.
+    pub(crate) took: Option<Duration>,
+}
+
 /// A new deployment: the KGCs' keys, and an operator that issues tokens.
 pub(crate) struct Founder<S: Suite> {
     pub(crate) deployment: Deployment<S>,
-    pub(crate) master_key: Box<dyn MasterKey<S>>,
-    /// The key of conditions, if several KGCs made it.
-    pub(crate) release: Option<Generated<Ibe>>,
-    /// Time that the KGCs took to make their keys.
-    pub(crate) generation: Option<Duration>,
+    pub(crate) keys: FoundedKeys<S>,
     operator: OperatorSecretKey<S>,
     rng: rand_chacha::ChaCha20Rng,
 }
 
-impl<S: Suite> Founder<S> {
-    pub(crate) async fn new(plan: &Plan, progress: &Progress) -> Result<Self>
-    where
-        S: QuorumSuite,
-    {
+impl Founder<Ristretto255> {
+    /// Founds a deployment whose keys a single KGC makes, or several of them over the network.
+    pub(crate) async fn new(plan: &Plan, progress: &Progress) -> Result<Self> {
         let mut rng = rng_stream::generator(plan.seed, RngStream::Operator, 0, 0);
         let called = name("simulation")?;
-        let (master_key, release, generation): (Box<dyn MasterKey<S>>, _, _) = match plan.quorum() {
-            None => (Box::new(Single::found::<S>(&mut rng)), None, None),
-            Some(parameters) => {
-                let keys = key_generation::generate::<S>(plan, progress, called.clone(), parameters).await?;
-                (Box::new(keys.master_key), Some(keys.release), Some(keys.took))
+        let keys = match plan.quorum() {
+            None => {
+                let master_key = Box::new(Single::found::<Ristretto255>(&mut rng));
+                FoundedKeys { master_key, release: None, took: None }
             }
+            Some(parameters) => key_generation::generate(plan, progress, called.clone(), parameters).await?,
         };
-        let deployment = Deployment::new(called, master_key.public());
+        let deployment = Deployment::new(called, keys.master_key.public());
         let operator = OperatorSecretKey::generate(&mut rng);
-        Ok(Self { deployment, master_key, release, generation, operator, rng })
+        Ok(Self { deployment, keys, operator, rng })
     }
+}
 
+impl<S: Suite> Founder<S> {
     /// Public key of the operator who issues tokens.
     pub(crate) fn operator(&self) -> OperatorPublicKey<S> {
         self.operator.public()
@@ -139,28 +138,19 @@ impl<S: Suite> RestartableLeader<S> {
         let records = self.disk.with(|records| records.clone());
         let machine = Leader::new(config, records)
             .map_err(|source| SimError::Restore { who: "leader".into(), source: Box::new(source) })?;
-        let mut machine = AdmittingLeader::from(machine.with_kem(setting.kem));
-        if let Some(admission) = &setting.admission {
-            machine = machine.demanding(admission.checkpoint.demand(), unix_time()).map_err(refused)?;
-        }
+        let machine = features::leader_node(machine.with_kem(setting.kem), setting)?;
         let host = LeaderHost {
             event_log: self.event_log.clone(),
             disk: self.disk.clone(),
             export: setting.export.clone(),
             probe: CpuProbe::new(self.meter.clone()),
-            admission: setting.admission.clone(),
+            features: setting.features.clone(),
         };
         let rng = rng_stream::generator(setting.seed, RngStream::Leader, self.ordinal, self.lives);
         self.lives += 1;
         let node = setting.hub(self.ordinal, listen, self.dial.clone(), self.max_members)?;
-        let machine = quiver_machine::Node::new(machine, Envelopes::default());
-        let relays = RelayLimits { resend: setting.relay_timing.resend, ..RelayLimits::default() };
-        let machine = LiveLeaderNode::new(machine, relays);
         let node = LiveNode::start("leader".into(), &node, machine, host, rng)?;
-        if let Some(Admission { checkpoint, period, .. }) = setting.admission.as_deref() {
-            let keys = checkpoint.slot_keys(*period).map_err(refused)?;
-            node.command(Either::Left(AdmittingLeaderCommand::SlotKeys(keys))).await?;
-        }
+        features::provision_leader(&node, setting).await?;
         Ok(node)
     }
 }

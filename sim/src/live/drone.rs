@@ -8,11 +8,12 @@ use quiver_net::Multiaddr;
 use tokio::sync::oneshot;
 
 use super::admission::AnonymousDrone;
+use super::drone_name;
+use super::features::{EdgeNode, edge_node};
 use super::hosts::{Disk, DroneHostFactory};
 use super::node::LiveNode;
 use super::node_settings::NodeSettings;
 use super::swarm::SwarmRequest;
-use super::{EdgeNode, drone_name, edge_node};
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
@@ -56,7 +57,7 @@ impl<S: Suite> Drone<S> {
     /// Starts from its records and connects to the leaders; a drone that joins anonymously waits for the
     /// request.
     pub(crate) fn connect(&mut self, setting: &NodeSettings<S>, leaders: &[Multiaddr]) -> Result<()> {
-        if let Some(admission) = setting.admission.as_ref().filter(|admission| admission.is_for(self.index)) {
+        if let Some(admission) = setting.features.admission.as_ref().filter(|it| it.is_for(self.index)) {
             self.anonymous = Some(AnonymousDrone::new(self.index, setting, admission, leaders)?);
             return Ok(());
         }
@@ -112,7 +113,7 @@ impl<S: Suite> Drone<S> {
         let machine = Edge::new(config, state.as_ref())
             .map_err(|source| SimError::Restore { who: who.clone(), source: Box::new(source) })?;
         let machine = machine.with_kem(setting.kem);
-        let host = DroneHostFactory::new(self.index, setting).host(self.disk.clone(), enrolled, None);
+        let host = DroneHostFactory::new(self.index, setting).host(self.disk.clone(), enrolled);
         let life = self.lives;
         self.lives += 1;
         let rng = rng_stream::generator(setting.seed, RngStream::Drone, self.index, life);

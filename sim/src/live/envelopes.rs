@@ -3,16 +3,23 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::Suite;
+use quiver_envelope::EnvelopeEvent;
+use quiver_group::LeaderEvent;
 use quiver_machine::Either;
 use quiver_world::Invariant;
 use quiver_world::envelopes::{AbeAuthority, ORDERS, Order};
 use quiver_world::run::Phase;
 
 use super::drone::Drone;
+use super::drone_event::{DroneEvent, EventSink};
+use super::drone_name;
 use super::event_log::PhaseGoal;
-use super::hosts::message_body;
+use super::hosts::{message_body, message_number};
 use super::node_settings::NodeSettings;
 use super::phases::{PhaseRun, StepResult};
+use super::swarm::Swarm;
+use super::worker_message::WorkerCommand;
+use super::worker_pool::WorkerPool;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
@@ -35,6 +42,48 @@ pub(crate) async fn hand_out_attribute_keys<'a, S: Suite>(
         }
     }
     Ok(())
+}
+
+impl<S: Suite> Swarm<S> {
+    /// Hands every drone the attribute keys of its role.
+    pub(crate) async fn hand_out_attribute_keys(&self, setting: &NodeSettings<S>) -> Result<()> {
+        match self {
+            Self::Local(drones) => hand_out_attribute_keys(drones, setting).await,
+            Self::Workers(workers) => workers.hand_out_attribute_keys().await,
+        }
+    }
+}
+
+impl WorkerPool {
+    async fn hand_out_attribute_keys(&self) -> Result<()> {
+        self.each_worker(|_| vec![WorkerCommand::AttributeKeys]).await
+    }
+}
+
+/// Reports an event of a drone's envelopes.
+pub(super) fn report(reports: &dyn EventSink, drone: u32, event: &EnvelopeEvent) {
+    let happening = match event {
+        EnvelopeEvent::Opened { data, author: Some(_), .. } => {
+            message_number(data).map_or(DroneEvent::UnknownMessage, DroneEvent::EnvelopeOpened)
+        }
+        // All orders are signed.
+        EnvelopeEvent::Opened { author: None, .. } => DroneEvent::UnknownMessage,
+        EnvelopeEvent::NotSatisfied { .. } => DroneEvent::EnvelopeNotSatisfied,
+        EnvelopeEvent::NotSent(why) => return reports.offence(&drone_name(drone), why),
+        EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => return,
+    };
+    reports.record_event(drone, happening);
+}
+
+/// The event of the group that a leader's envelopes cause, if they do.
+pub(super) fn leader_event(event: EnvelopeEvent) -> Option<LeaderEvent> {
+    match event {
+        EnvelopeEvent::NotSent(why) => Some(LeaderEvent::SendFailed(why)),
+        other => {
+            tracing::debug!(?other, "leader");
+            None
+        }
+    }
 }
 
 /// Hands every drone the keys of its role, and makes the leader seal envelopes.

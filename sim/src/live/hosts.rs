@@ -3,22 +3,18 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use quiver_admission::{AdmittingLeaderEvent, AnonymousEvent, Ending};
 use quiver_ainq::{Name, Suite};
 use quiver_enrolment::EnrolmentTrouble;
-use quiver_envelope::EnvelopeEvent;
 use quiver_group::{EdgeEvent, Leader, LeaderEvent, LeaderRecord};
-use quiver_machine::{Either, Snapshot};
+use quiver_machine::{Either, Machine, Snapshot};
 use quiver_net::{Host, HostError, PeerId};
-use quiver_world::admission::is_unsatisfied;
-use quiver_world::conditions::CHANNEL;
 use tokio::sync::oneshot;
 
-use super::admission::Admission;
 use super::drone_event::{DroneEvent, EventSink};
 use super::event_log::{EventLog, HeldGroupKey, LeaderEpoch};
+use super::features::{self, EdgeNode, FeatureSettings, LiveLeaderNode};
 use super::node_settings::NodeSettings;
-use super::{EdgeNode, LiveLeaderNode, drone_index, drone_name};
+use super::{drone_index, drone_name};
 use crate::measure::CpuProbe;
 
 /// A disk in memory. It outlives the node that writes to it.
@@ -47,7 +43,7 @@ pub(crate) fn message_body(number: u32) -> Vec<u8> {
 }
 
 /// The number of a message with the body it must have.
-fn message_number(body: &[u8]) -> Option<u32> {
+pub(super) fn message_number(body: &[u8]) -> Option<u32> {
     let number = u32::from_be_bytes(body.get(..4)?.try_into().ok()?);
     (message_body(number) == body).then_some(number)
 }
@@ -61,8 +57,6 @@ pub(crate) struct DroneHost {
     pub(crate) export: Arc<Name>,
     /// Notified when the drone is enrolled.
     pub(crate) enrolled: Option<oneshot::Sender<()>>,
-    /// Notified when an anonymous membership has ended.
-    pub(crate) over: Option<oneshot::Sender<Ending>>,
 }
 
 /// Makes the callbacks of one drone's nodes.
@@ -77,20 +71,14 @@ impl DroneHostFactory {
         Self { index, reports: setting.reports.clone(), export: setting.export.clone() }
     }
 
-    /// The callback of an anonymous edge.
-    pub(crate) fn anonymous(&self, disk: Disk<Option<Snapshot>>, over: oneshot::Sender<Ending>) -> DroneHost {
-        self.host(disk, None, Some(over))
-    }
-
     /// The callback of an edge.
     pub(crate) fn host(
         &self,
         disk: Disk<Option<Snapshot>>,
         enrolled: Option<oneshot::Sender<()>>,
-        over: Option<oneshot::Sender<Ending>>,
     ) -> DroneHost {
         let Self { index, reports, export } = self;
-        DroneHost { index: *index, reports: reports.clone(), disk, export: export.clone(), enrolled, over }
+        DroneHost { index: *index, reports: reports.clone(), disk, export: export.clone(), enrolled }
     }
 }
 
@@ -102,16 +90,9 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
         Ok(())
     }
 
-    fn event(&mut self, machine: &EdgeNode<S>, event: Either<AnonymousEvent, EnvelopeEvent>) {
+    fn event(&mut self, machine: &EdgeNode<S>, event: <EdgeNode<S> as Machine>::Event) {
         let index = self.index;
-        let event = match event {
-            Either::Left(AnonymousEvent::Edge(event)) => event,
-            Either::Left(AnonymousEvent::Admitted { pseudonym, .. }) => {
-                return self.reports.record_event(index, DroneEvent::Admitted(pseudonym.0));
-            }
-            Either::Left(AnonymousEvent::Ended(why)) => return self.ended(why),
-            Either::Right(event) => return self.envelope(&event),
-        };
+        let Some(event) = features::edge_event::<S>(&*self.reports, index, event) else { return };
         match event {
             EdgeEvent::Enrolled { .. } => {
                 self.reports.record_event(index, DroneEvent::Enrolled);
@@ -125,17 +106,15 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
             EdgeEvent::KeyActivated { epoch, .. } => {
                 self.reports.record_event(index, DroneEvent::key(epoch, machine.export(&self.export)));
             }
-            EdgeEvent::Message { channel, data, .. } if channel.as_str() == CHANNEL => {
-                self.reports.record_event(index, DroneEvent::OrderReceived(data.to_vec()));
-            }
             // Nobody is to blame: on a busy machine KGCs answer late, and the drone asks again.
             EdgeEvent::EnrolmentTrouble(
                 EnrolmentTrouble::TooFew { .. } | EnrolmentTrouble::SharesDiffer { .. },
             ) => {}
             EdgeEvent::EnrolmentTrouble(trouble) => self.reports.offence(&drone_name(index), &trouble),
-            EdgeEvent::Message { data, .. } => {
-                let received =
-                    message_number(&data).map_or(DroneEvent::UnknownMessage, DroneEvent::MessageReceived);
+            EdgeEvent::Message { channel, data, .. } => {
+                let received = features::message_event(&channel, &data).unwrap_or_else(|| {
+                    message_number(&data).map_or(DroneEvent::UnknownMessage, DroneEvent::MessageReceived)
+                });
                 self.reports.record_event(index, received);
             }
             EdgeEvent::Left => self.reports.record_event(index, DroneEvent::Left),
@@ -160,46 +139,13 @@ impl<S: Suite> Host<EdgeNode<S>> for DroneHost {
     }
 }
 
-impl DroneHost {
-    fn ended(&mut self, why: Ending) {
-        tracing::debug!(drone = self.index, ?why, "over");
-        match &why {
-            why if is_unsatisfied(why) => {
-                self.reports.record_event(self.index, DroneEvent::PolicyNotSatisfied);
-            }
-            Ending::Denied(error) if why.is_final() => {
-                self.reports.offence(&drone_name(self.index), &format!("was refused: {error}"));
-            }
-            _ => {}
-        }
-        if let Some(over) = self.over.take() {
-            // The caller may have given up.
-            let _ = over.send(why);
-        }
-    }
-
-    fn envelope(&self, event: &EnvelopeEvent) {
-        let happening = match event {
-            EnvelopeEvent::Opened { data, author: Some(_), .. } => {
-                message_number(data).map_or(DroneEvent::UnknownMessage, DroneEvent::EnvelopeOpened)
-            }
-            // All orders are signed.
-            EnvelopeEvent::Opened { author: None, .. } => DroneEvent::UnknownMessage,
-            EnvelopeEvent::NotSatisfied { .. } => DroneEvent::EnvelopeNotSatisfied,
-            EnvelopeEvent::NotSent(why) => return self.reports.offence(&drone_name(self.index), why),
-            EnvelopeEvent::TooLarge { .. } | EnvelopeEvent::Sent { .. } => return,
-        };
-        self.reports.record_event(self.index, happening);
-    }
-}
-
 /// The callback of the leader.
 pub(crate) struct LeaderHost<S: Suite> {
     pub(crate) event_log: Arc<EventLog>,
     pub(crate) disk: Disk<Vec<LeaderRecord>>,
     pub(crate) export: Arc<Name>,
     pub(crate) probe: CpuProbe,
-    pub(crate) admission: Option<Arc<Admission<S>>>,
+    pub(crate) features: FeatureSettings<S>,
 }
 
 impl<S: Suite> LeaderHost<S> {
@@ -231,13 +177,8 @@ impl<S: Suite> Host<LiveLeaderNode<S>> for LeaderHost<S> {
         Ok(())
     }
 
-    fn event(&mut self, machine: &LiveLeaderNode<S>, event: Either<AdmittingLeaderEvent, EnvelopeEvent>) {
-        let event = match event {
-            Either::Left(AdmittingLeaderEvent::Leader(event)) => event,
-            Either::Left(denied) => return tracing::debug!(?denied, "leader"),
-            Either::Right(EnvelopeEvent::NotSent(why)) => LeaderEvent::SendFailed(why),
-            Either::Right(other) => return tracing::debug!(?other, "leader"),
-        };
+    fn event(&mut self, machine: &LiveLeaderNode<S>, event: <LiveLeaderNode<S> as Machine>::Event) {
+        let Some(event) = features::leader_event::<S>(event) else { return };
         match event {
             LeaderEvent::Enrolled { .. } => self.event_log.leader(|log, _| log.enrolments += 1),
             LeaderEvent::EpochActivated { epoch, .. } => self.activated(machine, epoch),
@@ -262,9 +203,7 @@ impl<S: Suite> Host<LiveLeaderNode<S>> for LeaderHost<S> {
     }
 
     fn frame(&mut self, peer: Option<&PeerId>, request: &[u8], message: &[u8]) {
-        if let Some(admission) = &self.admission {
-            admission.saw(peer, request, message);
-        }
+        self.features.note_frame(peer, request, message);
     }
 
     fn before_inputs(&mut self) {

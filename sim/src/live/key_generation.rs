@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use quiver_ainq::{KgcId, Name, QuorumStatement};
+use quiver_ainq::{KgcId, Name, QuorumStatement, Ristretto255};
+use quiver_enrolment::Kgcs;
 use quiver_machine::Route;
 use quiver_net::{Host, HostError, Multiaddr, NodeConfig, NodeKey};
 use quiver_quorum::{QuorumParameters, QuorumSuite, SecretShare};
@@ -14,6 +15,7 @@ use quiver_report::Progress;
 use quiver_world::Generated;
 use quiver_world::Threshold;
 
+use super::deployment::FoundedKeys;
 use super::kgc::REVOCATION_VALIDITY;
 use super::node::LiveNode;
 use super::node_settings::{address, transport};
@@ -23,14 +25,12 @@ use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
-/// The outcome of a key generation.
-pub(crate) struct GeneratedKeys<S: QuorumSuite> {
-    /// The key that issues.
-    pub(crate) master_key: Threshold<S>,
-    /// The key of conditions.
-    pub(crate) release: Generated<Ibe>,
-    /// Duration of the key generation.
-    pub(crate) took: Duration,
+/// The key of conditions, which KGCs make together with the one that issues.
+pub(crate) type ReleaseKeys = Generated<Ibe>;
+
+/// The KGCs of these ids, each of which makes a share of a drone's key.
+pub(crate) fn kgcs_of(ids: Vec<KgcId>) -> Kgcs<Ristretto255> {
+    Kgcs::quorum(ids)
 }
 
 /// Runs the KGCs until they have their keys.
@@ -39,7 +39,7 @@ pub(crate) async fn generate<S: QuorumSuite>(
     progress: &Progress,
     called: Name,
     parameters: QuorumParameters,
-) -> Result<GeneratedKeys<S>> {
+) -> Result<FoundedKeys<S>> {
     let begin = measure::now();
     let nodes = start::<S>(plan, called, parameters).await?;
     for node in &nodes {
@@ -138,7 +138,7 @@ fn assemble<S: QuorumSuite>(
     keys: &[Vec<u8>],
     statement: &[u8],
     took: Duration,
-) -> std::result::Result<GeneratedKeys<S>, Box<dyn std::error::Error>> {
+) -> std::result::Result<FoundedKeys<S>, Box<dyn std::error::Error>> {
     let (mut issuing, mut release, mut publics) = (Vec::new(), Vec::new(), None);
     for keys in keys {
         let keys = QuorumKeys::<S>::decode(keys)?;
@@ -148,7 +148,11 @@ fn assemble<S: QuorumSuite>(
     }
     let (of_issuing, of_release) = publics.ok_or("no KGC has keys")?;
     let master_key = Threshold::of((issuing, of_issuing), QuorumStatement::decode(statement)?);
-    Ok(GeneratedKeys { master_key, release: (release, of_release), took })
+    Ok(FoundedKeys {
+        master_key: Box::new(master_key),
+        release: Some((release, of_release)),
+        took: Some(took),
+    })
 }
 
 /// Logs the events of a KGC.

@@ -1,59 +1,36 @@
-//! Starts the KGCs, each with what issues attribute keys and shares of condition keys, as one machine as in
-//! the service.
+//! Starts the KGCs, each with the issuer of attribute keys and the release of condition keys, as one machine as
+//! in the service.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use quiver_ainq::{AuthorityStatement, KgcId, Purpose, Suite};
+use quiver_ainq::{KgcId, Suite};
 use quiver_crypto::Secret;
 use quiver_delivery::DeliveryServer;
 use quiver_delivery::attributes::{AttributeIssuer, IssuerConfig};
-use quiver_delivery::kgc::{Deliveries, DeliveryEvent, KgcNode, KgcNodeEvent, KgcNodeRecord};
+use quiver_delivery::kgc::{Deliveries, DeliveryEvent, KgcNode};
 use quiver_enrolment::{Kgc, KgcConfig, KgcEvent, KgcRecord};
-use quiver_key_release::{
-    Audience, DEFAULT_RATE, ReleaseConfig, ReleaseEvent, ReleasePolicy, ShareReleased, ShareReleaser,
-    ShareServer,
-};
-use quiver_machine::Either;
+use quiver_machine::{Either, Machine};
 use quiver_net::{Host, HostError, Multiaddr};
-use quiver_world::conditions::IbeAuthority;
 
 use super::deployment::Founder;
 use super::drone_event::EventSink as _;
 use super::event_log::EventLog;
+use super::features::{self, FeatureKeys, LiveKgcNode};
 use super::node::LiveNode;
 use super::node_settings::NodeSettings;
 use crate::measure::{CpuMeter, CpuProbe};
-use crate::plan::Plan;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};
 
 /// Time for which revocation lists count as fresh, in seconds.
 pub(crate) const REVOCATION_VALIDITY: u64 = 24 * 3600;
 
-/// Node of a KGC, which releases shares of condition keys if there are orders.
-pub(crate) type LiveKgcNode<S> = KgcNode<S, Option<ShareServer<S>>>;
-
-/// Creates the authority of condition keys.
-pub(crate) fn ibe_authority<S: Suite>(plan: &Plan, founder: &Founder<S>) -> Result<IbeAuthority<S>> {
-    let mut rng = rng_stream::generator(plan.seed, RngStream::IbeAuthority, 0, 0);
-    let mut dice = rng_stream::generator(plan.seed, RngStream::IbeAuthority, 1, 0);
-    let deployment = &founder.deployment;
-    let sign = |statement: &AuthorityStatement<S>| {
-        founder.master_key.sign(deployment, Purpose::Parameters, &statement.body(), &mut dice)
-    };
-    match &founder.release {
-        Some(made) => IbeAuthority::together(deployment, made, sign),
-        None => IbeAuthority::alone(deployment, &mut rng, sign),
-    }
-    .map_err(refused)
-}
-
 /// Starts a KGC.
 pub(crate) fn start<S: Suite>(
     id: KgcId,
     founder: &Founder<S>,
-    ibe_authority: Option<&IbeAuthority<S>>,
+    feature_keys: &FeatureKeys<S>,
     setting: &NodeSettings<S>,
     listen: Multiaddr,
     host: KgcHost,
@@ -67,7 +44,7 @@ pub(crate) fn start<S: Suite>(
     let config = KgcConfig {
         operators: vec![founder.operator()],
         deployment: setting.deployment.clone(),
-        master: founder.master_key.master(&setting.deployment, id),
+        master: founder.keys.master_key.master(&setting.deployment, id),
         id,
         cookie_key: cookie_key.clone(),
         revocation_validity: REVOCATION_VALIDITY,
@@ -77,29 +54,9 @@ pub(crate) fn start<S: Suite>(
     let none = IssuerConfig { authorities: Vec::new(), grants: Vec::new(), interval: Duration::ZERO };
     let issuer = AttributeIssuer::new(none).map_err(|source| broken(Box::new(source)))?;
     let keys = DeliveryServer::new(cookie_key.clone(), issuer);
-    let shares = ibe_authority.map(|authority| share_server(id, authority, cookie_key)).transpose()?;
+    let shares = feature_keys.share_server(id, cookie_key)?;
     let kgc = KgcNode::new(kgc, Deliveries { keys, shares });
     LiveNode::start(format!("KGC {id}"), &setting.registry(id, listen)?, kgc, host, rng)
-}
-
-fn share_server<S: Suite>(
-    id: KgcId,
-    ibe_authority: &IbeAuthority<S>,
-    cookie_key: Secret<32>,
-) -> Result<ShareServer<S>> {
-    let pattern = "mission".parse().map_err(refused)?;
-    let releaser = ShareReleaser::new(ReleaseConfig {
-        holding: Some(ibe_authority.holding(id).map_err(refused)?),
-        policies: vec![ReleasePolicy { revision: 1, pattern, audience: Some(Audience::default()) }],
-        approvals: Vec::new(),
-        rate: DEFAULT_RATE,
-    });
-    Ok(DeliveryServer::new(cookie_key, releaser))
-}
-
-/// Never for the conditions there are.
-pub(crate) fn refused(error: impl std::fmt::Display) -> SimError {
-    SimError::Usage(format!("orders for the second phase: {error}"))
 }
 
 /// The callback of a KGC.
@@ -138,7 +95,7 @@ impl KgcHost {
 }
 
 impl<S: Suite> Host<LiveKgcNode<S>> for KgcHost {
-    fn persist(&mut self, records: &[KgcNodeRecord<ShareReleased>]) -> Result<(), HostError> {
+    fn persist(&mut self, records: &[<LiveKgcNode<S> as Machine>::Record]) -> Result<(), HostError> {
         for record in records {
             if let Either::Left(KgcRecord::Issued { name, pin, .. } | KgcRecord::Pinned { name, pin, .. }) =
                 record
@@ -149,15 +106,10 @@ impl<S: Suite> Host<LiveKgcNode<S>> for KgcHost {
         Ok(())
     }
 
-    fn event(&mut self, _: &LiveKgcNode<S>, event: KgcNodeEvent<ReleaseEvent>) {
+    fn event(&mut self, _: &LiveKgcNode<S>, event: <LiveKgcNode<S> as Machine>::Event) {
         match event {
             Either::Left(event) => self.kgc(event),
-            Either::Right(DeliveryEvent::Shares(ReleaseEvent::Refused { reason, .. })) => {
-                self.event_log.offence("kgc", &format!("refused a key: {reason}"));
-            }
-            Either::Right(DeliveryEvent::Shares(ReleaseEvent::Blamed { offence, .. })) => {
-                self.event_log.offence("kgc", &offence);
-            }
+            Either::Right(DeliveryEvent::Shares(event)) => features::report_release(&*self.event_log, &event),
             other => tracing::debug!(?other, "kgc"),
         }
     }

@@ -22,9 +22,10 @@ use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 
 use super::deployment::name;
+use super::drone_name;
+use super::features::{EdgeNode, LiveLeaderNode};
 use super::node::LiveNode;
 use super::phases::{PhaseRun, StepResult};
-use super::{EdgeNode, LiveLeaderNode, drone_name};
 use crate::measure;
 use crate::rng_stream::{self, RngStream};
 use crate::{Result, SimError};

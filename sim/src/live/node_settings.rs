@@ -11,12 +11,12 @@ use quiver_group::leader::LeaderTiming;
 use quiver_kem::KemSetting;
 use quiver_machine::Route;
 use quiver_net::{Multiaddr, NodeConfig, NodeKey, Transport, group_topic};
-use quiver_relay::RelayTiming;
 use tokio::sync::Semaphore;
 
-use super::admission::Admission;
 use super::deployment::name;
 use super::drone_event::EventSink;
+use super::features::{self, FeatureSettings};
+use super::relays::RelaySettings;
 use super::world::ENROLLING_AT_ONCE;
 use crate::plan::TransportKind;
 use crate::rng_stream::{self, RngStream};
@@ -52,11 +52,7 @@ pub(crate) struct NodeSettings<S: Suite> {
     pub(crate) leader_timing: LeaderTiming,
     /// Second factor of pairwise secrets.
     pub(crate) kem: KemSetting,
-    pub(crate) relay_timing: RelayTiming,
-    /// The policy for anonymous members, if there is one.
-    pub(crate) admission: Option<Arc<Admission<S>>>,
-    /// Relays of the run.
-    pub(crate) relays: u32,
+    pub(crate) features: FeatureSettings<S>,
     /// Drones of the run.
     pub(crate) drones: u32,
     /// Factor by which all time limits are longer than elsewhere.
@@ -83,7 +79,7 @@ impl<S: Suite> NodeSettings<S> {
         reports: Arc<dyn EventSink>,
     ) -> Result<Self> {
         let patience = terms.drones.div_ceil(PATIENT_DRONES).max(1);
-        let (edge, leader, relay) = (EdgeTiming::default(), LeaderTiming::default(), RelayTiming::default());
+        let (edge, leader) = (EdgeTiming::default(), LeaderTiming::default());
         Ok(Self {
             seed: terms.seed,
             transport: terms.transport,
@@ -110,10 +106,7 @@ impl<S: Suite> NodeSettings<S> {
                 silence: (terms.deputies > 0).then_some(SILENCE * patience),
                 ..leader
             },
-            // A relay has its turn among all drones.
-            relay_timing: RelayTiming { probe: relay.probe * patience, resend: relay.resend * patience },
-            admission: None,
-            relays: terms.relays,
+            features: FeatureSettings { admission: None, relays: RelaySettings::new(terms.relays, patience) },
             drones: terms.drones,
             patience,
             permits: Arc::new(Semaphore::new(DIALS_AT_ONCE)),
@@ -151,22 +144,10 @@ impl<S: Suite> NodeSettings<S> {
         let mut config = self.lean(NodeConfig::hub(key, self.transport(), members as usize));
         config.topic = Some(group_topic(self.group.as_str()));
         config.listen = vec![listen];
-        config.strangers_listen = self.admission.is_some();
         config.dial = dial;
-        let relays = (0..self.relays).map(|relay| Ok(self.key(RngStream::Relay, relay)?.peer_id()));
-        config.relays = relays.collect::<Result<_>>()?;
+        features::configure_hub(&mut config, self)?;
         // Every event then finds the machine in the state it is about.
         config.limits.batch = 1;
-        Ok(config)
-    }
-
-    /// The node of a relay.
-    pub(crate) fn relay(&self, number: u32, listen: Multiaddr, leaders: &[Multiaddr]) -> Result<NodeConfig> {
-        let key = self.key(RngStream::Relay, number)?;
-        let mut config = self.lean(NodeConfig::hub(key, self.transport(), self.drones as usize));
-        config.topic = Some(group_topic(self.group.as_str()));
-        config.listen = vec![listen];
-        config.dial = leaders.iter().map(|leader| (Route::Leader, leader.clone())).collect();
         Ok(config)
     }
 
@@ -183,7 +164,8 @@ impl<S: Suite> NodeSettings<S> {
         config
     }
 
-    fn key(&self, player: RngStream, index: u32) -> Result<NodeKey> {
+    /// The transport key of a node.
+    pub(super) fn key(&self, player: RngStream, index: u32) -> Result<NodeKey> {
         NodeKey::from_seed(rng_stream::node_key(self.seed, player, index))
             .map_err(|source| SimError::Node { who: format!("{player:?} {index}"), source })
     }

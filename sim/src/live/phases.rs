@@ -191,7 +191,7 @@ impl<'w, S: Suite> PhaseRun<'w, S> {
 
     /// Returns true if drones join anonymously.
     pub(super) fn is_anonymous(&self) -> bool {
-        self.world.setting.admission.is_some()
+        self.world.setting.features.admission.is_some()
     }
 
     fn results(self) -> PhaseResults {

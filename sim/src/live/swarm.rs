@@ -9,10 +9,8 @@ use quiver_group::EdgeCommand;
 use quiver_net::Multiaddr;
 use serde::{Deserialize, Serialize};
 
-use super::conditions::{OrderTerms, read_orders};
 use super::deployment::name;
 use super::drone::Drone;
-use super::envelopes::hand_out_attribute_keys;
 use super::hosts::message_body;
 use super::node_settings::NodeSettings;
 use super::relays::Relays;
@@ -82,32 +80,6 @@ impl<S: Suite> Swarm<S> {
         }
     }
 
-    /// Hands every drone the attribute keys of its role.
-    pub(crate) async fn hand_out_attribute_keys(&self, setting: &NodeSettings<S>) -> Result<()> {
-        match self {
-            Self::Local(drones) => hand_out_attribute_keys(drones, setting).await,
-            Self::Workers(workers) => workers.hand_out_attribute_keys().await,
-        }
-    }
-
-    /// Lets these drones collect the key of an order's condition, and open the order with it. Returns those
-    /// that did.
-    pub(crate) async fn read_orders(
-        &self,
-        setting: &NodeSettings<S>,
-        kgcs: &[Multiaddr],
-        drones: &[u32],
-        terms: &OrderTerms,
-    ) -> Result<Vec<u32>> {
-        match self {
-            Self::Local(all) => {
-                let asked = drones.iter().filter_map(|index| all.get(*index as usize));
-                read_orders(asked, setting, kgcs, terms).await
-            }
-            Self::Workers(workers) => workers.read_orders(kgcs, drones, terms).await,
-        }
-    }
-
     /// Enrols all of them, so many at a time. The event log records which are late.
     pub(crate) async fn enrol(
         &mut self,
@@ -131,7 +103,7 @@ impl<S: Suite> Swarm<S> {
     ) -> Result<()> {
         match self {
             Self::Local(all) => {
-                let ways = relays.ways(setting, 0..setting.relays, leaders).await?;
+                let ways = relays.ways(setting, 0..setting.features.relays.count, leaders).await?;
                 start_drones(all, setting, (leaders, ways), drones).await
             }
             Self::Workers(workers) => workers.start_drones(leaders, drones).await,

@@ -6,11 +6,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use quiver_ainq::{Deployment, Element, IssuedToken, Ristretto255};
+use quiver_ainq::{Deployment, Element, IssuedToken, Ristretto255, Suite};
 use quiver_allocator::{map_large_blocks, use_small_pages};
-use quiver_enrolment::Kgcs;
 use quiver_net::{Multiaddr, check_file_limit};
-use quiver_quorum::QuorumSuite;
 
 use super::SPARE_FILES;
 use super::admission::Admission;
@@ -23,7 +21,7 @@ use super::relays::Relays;
 use super::worker_message::{
     self, MessageError, MessageReader, MessageWriter, WorkerCommand, WorkerMessage, WorkerSetup,
 };
-use super::{conditions, envelopes, swarm};
+use super::{conditions, envelopes, key_generation, swarm};
 use crate::measure;
 use crate::report::RunOutcome;
 use crate::{Result, SimError, ranks};
@@ -56,21 +54,17 @@ async fn serve(line: RankLine) -> Result<RunOutcome> {
         other => return Err(failed(format!("unexpected command: {other:?}"))),
     };
     tracing::info!(drones = setup.swarm, "at work");
-    Ok(host::<Ristretto255>(&setup, incoming, out).await)
+    Ok(host(&setup, incoming, out).await)
 }
 
 /// Hosts the drones. An error is sent to the run before the worker ends.
-async fn host<S: QuorumSuite>(
-    setup: &WorkerSetup,
-    incoming: MessageReader,
-    out: MessageWriter,
-) -> RunOutcome {
+async fn host(setup: &WorkerSetup, incoming: MessageReader, out: MessageWriter) -> RunOutcome {
     let writer = Arc::new(WorkerWriter {
         began: measure::now(),
         orders: Mutex::default(),
         out: Mutex::new(Some(out)),
     });
-    let worked = match WorkerProcess::<S>::new(setup, writer.clone()) {
+    let worked = match WorkerProcess::new(setup, writer.clone()) {
         Ok(process) => process.work(incoming).await,
         Err(error) => Err(error.to_string()),
     };
@@ -136,7 +130,7 @@ impl EventSink for WorkerWriter {
 }
 
 /// The drones that are hosted here.
-struct WorkerProcess<S: QuorumSuite> {
+struct WorkerProcess<S: Suite> {
     setting: NodeSettings<S>,
     drones: BTreeMap<u32, Drone<S>>,
     relay_numbers: Vec<u32>,
@@ -144,7 +138,7 @@ struct WorkerProcess<S: QuorumSuite> {
     writer: Arc<WorkerWriter>,
 }
 
-impl<S: QuorumSuite> WorkerProcess<S> {
+impl WorkerProcess<Ristretto255> {
     fn new(setup: &WorkerSetup, writer: Arc<WorkerWriter>) -> Result<Self> {
         let broken = |what: &'static str| move |source| SimError::Protocol { what, source };
         let garbled = |error| SimError::Usage(format!("the KGC's key: {error}"));
@@ -160,15 +154,17 @@ impl<S: QuorumSuite> WorkerProcess<S> {
             relays: 0,
             drones: setup.swarm,
         };
-        let kgcs = Kgcs::quorum(setup.kgcs.clone());
+        let kgcs = key_generation::kgcs_of(setup.kgcs.clone());
         let mut setting = NodeSettings::new(&terms, (deployment, kgcs), writer.clone())?;
         if let Some(admission) = &setup.admission {
-            setting.admission = Some(Arc::new(Admission::restore(&setting, admission)?));
+            setting.features.admission = Some(Arc::new(Admission::restore(&setting, admission)?));
         }
         let relay_numbers = setup.relays.clone();
         Ok(Self { setting, drones: BTreeMap::new(), relay_numbers, relays: Relays::default(), writer })
     }
+}
 
+impl<S: Suite> WorkerProcess<S> {
     /// Executes one command after the other, until the last or until the run is gone.
     async fn work(mut self, mut incoming: MessageReader) -> Result<(), String> {
         let mut early = None;

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use super::admission::AdmissionSetup;
 use super::conditions::OrderTerms;
 use super::drone_event::{DroneEvent, Exported};
 use super::rank_line::{LONGEST, RankLine};
@@ -76,17 +77,6 @@ pub(crate) struct WorkerSetup {
     pub(crate) kgcs: Vec<KgcId>,
     /// Checkpoint, if drones join anonymously.
     pub(crate) admission: Option<AdmissionSetup>,
-}
-
-/// The checkpoint whose credentials drones have.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct AdmissionSetup {
-    /// The period that it is.
-    pub(crate) period: u64,
-    /// Drones below this number join anonymously.
-    pub(crate) certified: u32,
-    /// Bytes of the checkpoint in hexadecimal digits.
-    pub(crate) checkpoint: String,
 }
 
 /// A message of a worker to its run.

@@ -12,7 +12,6 @@ use quiver_report::{Progress, counted};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::conditions::OrderTerms;
 use super::drone_event::EventSink;
 use super::event_log::EventLog;
 use super::node_settings::NodeSettings;
@@ -34,14 +33,15 @@ const READINGS: u32 = 8;
 
 /// All workers of a run.
 pub(crate) struct WorkerPool {
-    workers: Vec<Worker>,
+    pub(super) workers: Vec<Worker>,
     /// Time limit of an answer.
-    timeout: Duration,
+    pub(super) timeout: Duration,
     /// True once any is lost.
     losses: Arc<watch::Sender<bool>>,
 }
 
-struct Worker {
+/// A worker, as its run reaches it.
+pub(super) struct Worker {
     who: String,
     drones: Vec<u32>,
     link: tokio::sync::Mutex<WorkerLink>,
@@ -145,41 +145,9 @@ impl WorkerPool {
         .await
     }
 
-    pub(crate) async fn hand_out_attribute_keys(&self) -> Result<()> {
-        self.each_worker(|_| vec![WorkerCommand::AttributeKeys]).await
-    }
-
-    /// Returns those that opened their orders. A lost worker's did not.
-    pub(crate) async fn read_orders(
-        &self,
-        kgcs: &[Multiaddr],
-        drones: &[u32],
-        terms: &OrderTerms,
-    ) -> Result<Vec<u32>> {
-        let at_once = terms.at_once.div_ceil(self.workers.len().max(1)).min(PER_MESSAGE);
-        let (kgcs, terms) = (texts(kgcs), OrderTerms { at_once, ..terms.clone() });
-        let asked = self.workers.iter().map(|worker| {
-            let (kgcs, terms) = (&kgcs, &terms);
-            async move {
-                let mut read = Vec::new();
-                // As many as collect at a time: a command takes no longer than one of them may.
-                for drones in worker.hosted_of(drones).chunks(at_once.max(1)) {
-                    let (drones, kgcs, terms) = (drones.to_vec(), kgcs.clone(), terms.clone());
-                    let command = WorkerCommand::ReadOrders { kgcs, drones, terms };
-                    match worker.command(&command, self.timeout).await {
-                        Some(WorkerMessage::OrdersRead(drones)) => read.extend(drones),
-                        _ => break,
-                    }
-                }
-                read
-            }
-        });
-        Ok(join_all(asked).await.into_iter().flatten().collect())
-    }
-
     /// Sends every worker its commands, one after the other; all workers at the same time. A lost one is no
     /// error: it ends the run.
-    async fn each_worker(&self, commands: impl Fn(&Worker) -> Vec<WorkerCommand>) -> Result<()> {
+    pub(super) async fn each_worker(&self, commands: impl Fn(&Worker) -> Vec<WorkerCommand>) -> Result<()> {
         let given = self.workers.iter().map(|worker| {
             let commands = commands(worker);
             async move {
@@ -214,7 +182,8 @@ impl WorkerPool {
     }
 }
 
-fn texts(addresses: &[Multiaddr]) -> Vec<String> {
+/// Addresses as they are written in commands.
+pub(super) fn texts(addresses: &[Multiaddr]) -> Vec<String> {
     addresses.iter().map(ToString::to_string).collect()
 }
 
@@ -229,7 +198,7 @@ fn setup<S: Suite>(plan: &Plan, setting: &NodeSettings<S>, swarm: usize) -> Work
         deployment: setting.deployment.name().to_string(),
         master: hex::encode(setting.deployment.master().as_bytes()),
         kgcs: setting.kgcs.ids().to_vec(),
-        admission: setting.admission.as_ref().map(|admission| admission.setup()),
+        admission: setting.features.admission.as_ref().map(|admission| admission.setup()),
     }
 }
 
@@ -388,12 +357,13 @@ impl WorkerReader {
 }
 
 impl Worker {
-    fn hosted_of(&self, drones: &[u32]) -> Vec<u32> {
+    /// Those of these drones that the worker hosts.
+    pub(super) fn hosted_of(&self, drones: &[u32]) -> Vec<u32> {
         drones.iter().copied().filter(|drone| self.drones.binary_search(drone).is_ok()).collect()
     }
 
     /// Sends a command and waits for the answer; `None` if the worker is lost.
-    async fn command(&self, command: &WorkerCommand, timeout: Duration) -> Option<WorkerMessage> {
+    pub(super) async fn command(&self, command: &WorkerCommand, timeout: Duration) -> Option<WorkerMessage> {
         let mut link = self.link.lock().await;
         link.out.send(command).ok()?;
         match tokio::time::timeout(timeout, link.answers.recv()).await {

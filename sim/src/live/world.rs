@@ -6,27 +6,25 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quiver_ainq::{IssuedToken, Role, Suite};
+use quiver_ainq::{IssuedToken, Ristretto255, Role, Suite};
 use quiver_crypto::Hasher;
 use quiver_machine::Route;
 use quiver_net::{Multiaddr, NetError};
-use quiver_quorum::QuorumSuite;
 use quiver_report::Progress;
-use quiver_world::conditions::IbeAuthority;
 use quiver_world::formats::pcapng::Capture;
 use quiver_world::run::Pairs;
 
-use super::LiveLeaderNode;
 use super::admission::{Admission, unix_time};
 use super::deployment::{Founder, RestartableLeader};
 use super::drone::Drone;
 use super::drone_name;
 use super::event_log::{EventLog, LeaderLog};
-use super::kgc::{self, KgcHost, LiveKgcNode};
+use super::features::{FeatureKeys, LiveKgcNode, LiveLeaderNode};
+use super::kgc::{self, KgcHost};
 use super::node::LiveNode;
 use super::node_settings::{NodeSettings, RunParameters, address};
 use super::rank_line::RankLine;
-use super::relays::Relays;
+use super::relays::{self, Relays};
 use super::swarm::Swarm;
 use super::worker_pool::{self, PendingWorker, WorkerPool};
 use crate::measure::{self, CpuMeter};
@@ -78,24 +76,20 @@ pub(crate) struct LiveWorld<S: Suite> {
     sent_before: u64,
     /// KGCs, which run as long as the world does.
     pub(crate) kgcs: Vec<LiveNode<LiveKgcNode<S>>>,
-    /// The master key of conditions, if there are orders that wait for one.
-    pub(crate) ibe_authority: Option<IbeAuthority<S>>,
+    pub(crate) feature_keys: FeatureKeys<S>,
     /// Time that several KGCs took to make their keys.
     pub(crate) generation: Option<Duration>,
     /// Capture of the group's datagrams, once they are sent.
     pub(crate) capture: Option<Capture>,
 }
 
-impl<S: Suite> LiveWorld<S> {
+impl LiveWorld<Ristretto255> {
     /// Founds a deployment, starts its KGCs and a leader, and gives every drone a token. Drones are hosted by the workers at
     /// the other ends of the lines, or here if there are none.
     ///
     /// Drones below `plan.drones` form the group, then come the newcomers, and the last one is an outsider:
     /// enrolled, but its identity lists no group.
-    pub(crate) async fn build(plan: &Plan, progress: &Progress, lines: Vec<RankLine>) -> Result<Self>
-    where
-        S: QuorumSuite,
-    {
+    pub(crate) async fn build(plan: &Plan, progress: &Progress, lines: Vec<RankLine>) -> Result<Self> {
         let started = measure::now();
         let workers = worker_pool::greet(lines, plan, progress).await?;
         let mut founder = Founder::new(plan, progress).await?;
@@ -109,7 +103,7 @@ impl<S: Suite> LiveWorld<S> {
             relays: plan.relays,
             drones: swarm + 1,
         };
-        let known = (founder.deployment.clone(), founder.master_key.kgcs());
+        let known = (founder.deployment.clone(), founder.keys.master_key.kgcs());
         let mut setting = NodeSettings::new(&terms, known, event_log.clone())?;
         let host = host(plan, &workers).await?;
         let groups = |index| {
@@ -119,7 +113,7 @@ impl<S: Suite> LiveWorld<S> {
         for index in 0..=swarm {
             drones.push(founder.token(&drone_name(index), Role::Edge, groups(index))?);
         }
-        setting.admission = Admission::found(plan, &founder, &setting, swarm)?;
+        setting.features.admission = Admission::found(plan, &founder, &setting, swarm)?;
         let drones = if workers.is_empty() {
             Swarm::Local((0..).zip(drones).map(|(index, token)| Drone::new(index, token)).collect())
         } else {
@@ -136,12 +130,12 @@ impl<S: Suite> LiveWorld<S> {
         let deputy_tokens = tokens.split_off(1);
         let token = tokens.remove(0);
         let (kgc_meter, leader_meter) = (CpuMeter::default(), CpuMeter::default());
-        let ibe_authority = if plan.orders { Some(kgc::ibe_authority(plan, &founder)?) } else { None };
+        let feature_keys = FeatureKeys::found(plan, &founder)?;
         let (mut kgcs, mut kgc_addresses) = (Vec::new(), Vec::new());
         for kgc in 1..=plan.kgcs {
             let (listen, host) =
                 (address(plan.transport, host)?, KgcHost::new(event_log.clone(), kgc_meter.clone()));
-            let node = kgc::start(kgc, &founder, ibe_authority.as_ref(), &setting, listen, host)?;
+            let node = kgc::start(kgc, &founder, &feature_keys, &setting, listen, host)?;
             kgc_addresses.push(first_address(&node, plan.timeout, "a KGC did not start").await?);
             kgcs.push(node);
         }
@@ -168,9 +162,9 @@ impl<S: Suite> LiveWorld<S> {
             kgc_meter,
             sent_before: 0,
             kgcs,
-            ibe_authority,
+            feature_keys,
             started,
-            generation: founder.generation,
+            generation: founder.keys.took,
             capture: None,
         };
         world.await_leader().await?;
@@ -179,7 +173,9 @@ impl<S: Suite> LiveWorld<S> {
         }
         Ok(world)
     }
+}
 
+impl<S: Suite> LiveWorld<S> {
     /// Waits until the leader is enrolled.
     async fn await_leader(&self) -> Result<()> {
         // One of several leaders listens for a while before it leads.
@@ -262,7 +258,7 @@ impl<S: Suite> LiveWorld<S> {
         let deputies = self.deputies.iter().map(|deputy| deputy.address.clone());
         let leaders: Vec<_> = [self.leader_address.clone()].into_iter().chain(deputies).collect();
         self.swarm.start_drones(&self.setting, &mut self.relays, &leaders, drones).await?;
-        if self.setting.admission.is_some() {
+        if self.setting.features.admission.is_some() {
             // An anonymous drone connects when it joins.
             return Ok(0);
         }
@@ -281,7 +277,7 @@ impl<S: Suite> LiveWorld<S> {
     /// Number of connections of the leader, or of drones behind its relays.
     async fn connections(&self) -> Result<u64> {
         if self.plan.relays > 0 {
-            return self.leader.inspect(|leader| leader.relayed().1 as u64).await;
+            return relays::drones_behind(&self.leader).await;
         }
         let metrics = self.leader.handle().metrics();
         Ok(metrics.connections_opened.get().saturating_sub(metrics.connections_closed.get()))

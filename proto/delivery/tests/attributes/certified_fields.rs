@@ -6,7 +6,7 @@ use quiver_abke::{Authority, Credential, Error as AbkeError, UnverifiedPublicKey
 use quiver_admission::certifying::{
     Certificate, CertificationTerms, Certifier, CertifyError, MAX_CERTIFIED, MAX_PERIOD, MIN_PERIOD,
 };
-use quiver_ainq::Role;
+use quiver_ainq::{Role, VerifiedAuthority};
 use quiver_crypto::Secret;
 use quiver_delivery::attributes::query::MAX_KEY_LEN;
 use quiver_delivery::attributes::{IssuerEvent, KeyMaker};
@@ -15,9 +15,11 @@ use quiver_machine::RefusalReason;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use crate::world::{SEED, START, World, name};
+use crate::world::{S, START, World, name};
 
 const PERIOD: Duration = Duration::from_secs(3600);
+/// Seed of all slot keys.
+const SEED: Secret<32> = Secret::new([7; 32]);
 
 fn terms() -> CertificationTerms {
     CertificationTerms::new(Schema::parse("x: i12, time: u6, medic: bool").unwrap(), PERIOD).unwrap()
@@ -30,10 +32,14 @@ fn rng() -> ChaCha20Rng {
 /// A world with an authority `positions` beside a toy, and one drone with certified fields.
 fn world(seed: u64) -> (World, usize) {
     let mut world = World::new(seed, &["orders"]);
-    world.certify("positions", &terms());
+    world.add_authority(|point| terms().statement(name("positions"), point).unwrap(), certifier);
     let drone = world.add_drone();
     certify(&mut world, drone, -5);
     (world, drone)
+}
+
+fn certifier(statement: &VerifiedAuthority<S>) -> Box<dyn KeyMaker> {
+    Box::new(Certifier::new(CertificationTerms::of(statement).unwrap(), SEED))
 }
 
 fn certify(world: &mut World, drone: usize, x: i128) {

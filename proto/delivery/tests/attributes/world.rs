@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use quiver_admission::certifying::{CertificationTerms, Certifier};
 use quiver_ainq::{
-    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Identity, MasterSecret, Name, Revoked,
-    Ristretto255, Role, SecretScalar, VerifiedAuthority,
+    AuthorityStatement, Deployment, DroneKeypair, DronePublicKey, Element, Identity, MasterSecret, Name,
+    Revoked, Ristretto255, Role, SecretScalar, VerifiedAuthority,
 };
 use quiver_crypto::{Secret, Zeroizing};
 use quiver_delivery::attributes::{
@@ -31,8 +30,6 @@ use rand_chacha::rand_core::{CryptoRngCore, SeedableRng};
 pub(crate) type S = Ristretto255;
 
 pub(crate) use quiver_testbed::{EPOCH_START as START, name};
-/// Seed of all slot keys.
-pub(crate) const SEED: Secret<32> = Secret::new([7; 32]);
 /// Time that a drone waits for its next key.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 
@@ -68,7 +65,11 @@ pub(crate) type Packet = quiver_testbed::Packet<Node>;
 pub(crate) struct Stored {
     pub(crate) statement: VerifiedAuthority<S>,
     pub(crate) delivery: SecretScalar<S>,
+    maker: Option<MakerOf>,
 }
+
+/// Makes the maker of an authority's keys. An authority without it has a toy.
+pub(crate) type MakerOf = fn(&VerifiedAuthority<S>) -> Box<dyn KeyMaker>;
 
 /// A drone's state at one authority: the statement, and its key with the mark of its grant.
 pub(crate) type Entry = (Vec<u8>, Option<(u64, Vec<u8>)>);
@@ -157,9 +158,9 @@ impl World {
         let authorities = self.authorities.iter().map(|stored| IssuingAuthority {
             statement: stored.statement.clone(),
             delivery: stored.delivery.clone(),
-            maker: match CertificationTerms::of(&stored.statement) {
-                Ok(terms) => Box::new(Certifier::new(terms, SEED)) as Box<dyn KeyMaker>,
-                Err(_) => Box::new(Toy(self.made.clone())),
+            maker: match stored.maker {
+                Some(maker) => maker(&stored.statement),
+                None => Box::new(Toy(self.made.clone())),
             },
         });
         let config = IssuerConfig {
@@ -170,14 +171,18 @@ impl World {
         DeliveryServer::new(Secret::random(&mut self.rng), AttributeIssuer::new(config).unwrap())
     }
 
-    /// An authority that certifies fields, beside the others.
-    pub(crate) fn certify(&mut self, text: &str, terms: &CertificationTerms) {
+    /// An authority of another scheme, beside the others: its statement about its public key, and its maker.
+    pub(crate) fn add_authority(
+        &mut self,
+        statement: impl FnOnce(Element<S>) -> AuthorityStatement<S>,
+        maker: MakerOf,
+    ) {
         let master = MasterSecret::<S>::decode(&self.master).unwrap();
         let delivery = SecretScalar::generate(&mut self.rng);
-        let statement = terms.statement(name(text), delivery.public()).unwrap();
+        let statement = statement(delivery.public());
         let statement = master.sign_authority(&self.deployment, statement, &mut self.rng).unwrap();
         let statement = statement.verify(&self.deployment).unwrap();
-        self.authorities.push(Stored { statement, delivery });
+        self.authorities.push(Stored { statement, delivery, maker: Some(maker) });
         self.restart_centre();
     }
 
@@ -411,5 +416,5 @@ fn authority(
         parameters: text.as_bytes().to_vec(),
     };
     let statement = master.sign_authority(deployment, statement, rng).unwrap();
-    Stored { statement: statement.verify(deployment).unwrap(), delivery }
+    Stored { statement: statement.verify(deployment).unwrap(), delivery, maker: None }
 }

@@ -5,13 +5,15 @@
 //! answers in the running service, or from the state file where none runs ([`CommandFeature`]); a part in the
 //! running service, with flags and settings ([`ServiceFeature`]), tasks, status and metrics, which is told the
 //! machine's events and keys ([`RunningPart`]); and a part of the service's machine, which takes messages and makes some
-//! ([`PartFeature`]). It may have other names for drones ([`AliasFeature`]). Its settings may ask for more: other
-//! memberships of an edge ([`Memberships`]), a gate before a leader ([`LeaderGate`]).
+//! ([`PartFeature`]). It may have other names for drones ([`AliasFeature`]), and relays before a leader
+//! ([`LeaderRelays`]). Its settings may ask for more: other memberships of an edge ([`Memberships`]), a gate before
+//! a leader ([`LeaderGate`]).
 
 mod alias;
 mod edge;
 mod leader;
 mod part;
+mod relays;
 mod running;
 mod service;
 
@@ -50,6 +52,7 @@ pub(crate) use self::part::keys;
 pub use self::part::{
     AnyPartEvent, DronePart, FeaturePart, FeatureParts, PartCommand, PartEvent, PartFeature,
 };
+pub use self::relays::{LeaderRelays, RelayedMachine};
 pub use self::running::{
     AliasHolder, KeyObstacle, OpenContext, RoleCommand, RoleEvent, RoleLook, RoleMachine, RunningNode,
     RunningPart, RunningParts, STANDING_BY, ServiceContext,
@@ -84,6 +87,11 @@ pub trait DroneFeature: fmt::Debug + Sync {
 
     /// The part of the machine, if the feature has one.
     fn part(&self) -> Option<&dyn PartFeature> {
+        None
+    }
+
+    /// The relays that the feature has before a leader, if it has any.
+    fn relays(&self) -> Option<&dyn LeaderRelays> {
         None
     }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, RevocationStatement, Ristretto255};
-use quiver_machine::{Either, Machine, Node, Primary};
+use quiver_machine::{Either, Primary};
 use quiver_net::Handle;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
 
-use super::feature::{CommandFeature, FeatureParts, FeatureRequest, Features, RunningNode, RunningParts};
+use super::feature::{CommandFeature, FeatureRequest, RunningNode, RunningParts};
 use super::fetch::{KeyClient, copy};
-use super::relays::{Outer, outer};
+use super::machine::{Command, DroneMachine, RoleNode};
 use super::request::{Answered, DroneRequest, KeyAnswer, KeyRequest, json};
 use super::send::Paths;
 use super::{Error, Result};
@@ -23,16 +23,6 @@ use crate::control::{Call, Server};
 const LOOK: Duration = Duration::from_millis(200);
 /// Answer once the machine has stopped.
 pub const ENDING: &str = "the service is ending";
-
-/// The machine of a running service: an edge or a leader, and parts of features. Leaders may have relays; edges have none.
-pub type DroneMachine<P> = Outer<Node<P, FeatureParts>>;
-/// The machine of a service in this role, of a program with these features.
-pub fn with_parts<P: Primary<Suite = Ristretto255>>(features: Features, primary: P) -> DroneMachine<P> {
-    outer(Node::new(primary, FeatureParts::of(features)))
-}
-
-/// Commands of the drone's machine.
-pub type Command<P> = <DroneMachine<P> as Machine>::Command;
 
 /// A drone's key, once it has enrolled, and its revocation list.
 #[derive(Debug)]
@@ -103,7 +93,7 @@ where
     /// If the machine has stopped.
     pub async fn identity(&self) -> Result<DroneIdentity> {
         let identity = |machine: &DroneMachine<P>| {
-            let node: &Node<P, FeatureParts> = machine;
+            let node: &RoleNode<P> = machine;
             DroneIdentity::of(&**node)
         };
         self.machine.inspect(identity).await?

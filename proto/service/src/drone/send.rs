@@ -8,8 +8,9 @@ use quiver_machine::{Peer, Primary};
 use serde::{Deserialize, Serialize};
 use tokio::time::{sleep, timeout};
 
+use super::machine::{Command, DroneMachine};
 use super::request::{Answered, json};
-use super::running::{Command, DroneMachine, ENDING, RunningDrone};
+use super::running::{ENDING, RunningDrone};
 
 /// Time for the leader to confirm a message.
 const CONFIRMATION: Duration = Duration::from_secs(5);

@@ -21,7 +21,7 @@ fn partition_by_policy<S: Suite>(
 ) -> Result<(BTreeSet<u32>, BTreeSet<u32>)> {
     let (mut inside, mut outside) = (BTreeSet::new(), BTreeSet::new());
     for drone in drones {
-        let Some(admission) = &run.world.setting.admission else { break };
+        let Some(admission) = &run.world.setting.features.admission else { break };
         let checkpoint = &admission.checkpoint;
         let admitted = checkpoint.admits(&checkpoint.fields(*drone)).map_err(refused)?;
         if admitted {
@@ -97,7 +97,7 @@ pub(in crate::live) async fn rejoin_anonymously<S: Suite>(run: &mut PhaseRun<'_,
 
 /// Checks that nothing that leaders received or sent links two memberships of a drone.
 pub(in crate::live) fn check_unlinkability<S: Suite>(run: &mut PhaseRun<'_, S>) {
-    let Some(admission) = run.world.setting.admission.clone() else { return };
+    let Some(admission) = run.world.setting.features.admission.clone() else { return };
     let lives = admission.watch.lives();
     let drones: BTreeSet<u32> =
         lives.iter().map(|life| life.drone).filter(|drone| *drone != EVERYBODY).collect();

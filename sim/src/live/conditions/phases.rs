@@ -13,10 +13,9 @@ use quiver_world::Invariant;
 use quiver_world::conditions::{CHANNEL, SealedOrder, phase_two};
 use quiver_world::run::Phase;
 
-use crate::live::conditions::OrderTerms;
+use crate::live::conditions::{OrderTerms, refused};
 use crate::live::deployment::name;
 use crate::live::event_log::{PhaseGoal, Reached};
-use crate::live::kgc::refused;
 use crate::live::phases::{PhaseRun, StepResult};
 use crate::live::world::ENROLLING_AT_ONCE;
 use crate::rng_stream::{self, RngStream};
@@ -56,7 +55,7 @@ pub(in crate::live) async fn ibe_order<S: Suite>(run: &mut PhaseRun<'_, S>) -> S
 /// The leader seals the order and sends it to the group.
 async fn send_order<S: Suite>(run: &mut PhaseRun<'_, S>, condition: &Condition) -> StepResult {
     let mut rng = rng_stream::generator(run.world.plan.seed, RngStream::IbeAuthority, 2, 0);
-    let Some(ibe_authority) = &run.world.ibe_authority else { return Ok(()) };
+    let Some(ibe_authority) = &run.world.feature_keys.conditions else { return Ok(()) };
     let order = SealedOrder::seal(ibe_authority.authority().master(), condition.clone(), TEXT, &mut rng);
     let data = order.map_err(refused)?.encode();
     let (mark, everybody) = (run.mark(), run.member_list());

@@ -82,7 +82,7 @@ async fn measured<S: Suite>(
     plan: &FloodPlan,
     flood: Option<Flood>,
 ) -> StepResult<FloodMeasurement> {
-    let shown = run.world.setting.admission.as_ref().and_then(|admission| admission.shown());
+    let shown = run.world.setting.features.admission.as_ref().and_then(|admission| admission.shown());
     let target = FloodTarget { plan, counters: FloodCounters::default().into(), shown };
     let penalties_before = penalties(run);
     let attack = match flood {

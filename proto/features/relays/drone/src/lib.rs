@@ -6,13 +6,14 @@
 mod arguments;
 mod leader;
 mod relay;
+mod relayed_leader;
 
 use async_trait::async_trait;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use quiver_service::config::Layers;
 use quiver_service::drone::Result;
 use quiver_service::drone::feature::{
-    CommandFeature, DroneFeature, FeatureCaller, FeatureCommand, ServiceFeature,
+    CommandFeature, DroneFeature, FeatureCaller, FeatureCommand, LeaderRelays, ServiceFeature,
 };
 
 use self::arguments::{EXAMPLE, RELAY, RELAY_KEYS, RELAY_KEYS_MORE, RELAY_MORE, RelayArgs, RelayKeysArgs};
@@ -24,7 +25,7 @@ pub struct RelayFeature;
 /// The subcommand `relay-keys`.
 struct RelayKeysFeature;
 
-/// A leader whose drones may be behind relays: the flags that say which.
+/// A leader whose drones may be behind relays: its machine, and the flags that say which relays.
 #[derive(Clone, Copy, Debug)]
 pub struct RelayedLeaderFeature;
 
@@ -36,6 +37,10 @@ impl DroneFeature for RelayFeature {
 
 impl DroneFeature for RelayedLeaderFeature {
     fn service(&self) -> Option<&dyn ServiceFeature> {
+        Some(self)
+    }
+
+    fn relays(&self) -> Option<&dyn LeaderRelays> {
         Some(self)
     }
 }
