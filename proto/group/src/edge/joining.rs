@@ -22,9 +22,9 @@ use crate::statements;
 /// Broadcasts that name a newcomer and do not lead it to the key, after which it waits for its welcome.
 const MAX_MISLED: u32 = 16;
 
-/// The way into a group: an attempt with one leader, or the wait before the next.
+/// Attempts to join a group: the one under way with one leader, or the wait before the next.
 #[derive(Debug)]
-pub(super) struct Joining<S: Suite> {
+pub(super) struct JoinAttempts<S: Suite> {
     /// Attempt under way, in a box, because an edge lives mostly without one.
     attempt: Option<Box<Attempt<S>>>,
     /// Time of the next attempt.
@@ -54,7 +54,7 @@ struct Attempt<S: Suite> {
     deadline: Duration,
 }
 
-impl<S: Suite> Joining<S> {
+impl<S: Suite> JoinAttempts<S> {
     pub(super) fn new(backoff: Backoff) -> Self {
         Self { attempt: None, retry: None, backoff, anew: false }
     }
