@@ -151,19 +151,19 @@ impl Changes {
         let mut seen = self.seen.clone();
         self.store.check_rows_within(&self.key, &mut seen.position)?;
         let mut commands = Vec::new();
-        let drones = self.store.drones_revoked_after(seen.drones)?;
+        let drones = self.store.drones().revoked_after(seen.drones)?;
         if let Some(last) = drones.last() {
             seen.drones = last.seq;
             let drones = drones.iter().map(|drone| drone.revoked).collect();
             commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
-        let revocation_requests = self.store.revocation_requests_after(seen.revocation_requests)?;
+        let revocation_requests = self.store.revocation_requests().after(seen.revocation_requests)?;
         if let Some((last, _)) = revocation_requests.last() {
             seen.revocation_requests = *last;
             let drones = revocation_requests.iter().map(|(_, drone)| *drone).collect();
             commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
-        let tokens = self.store.revoked_tokens()?;
+        let tokens = self.store.tokens().revoked()?;
         if let Some(new) = tokens.get(seen.tokens..).filter(|new| !new.is_empty()) {
             commands.push(Either::Left(KgcCommand::RevokeTokens(new.to_vec())));
             seen.tokens = tokens.len();

@@ -13,12 +13,14 @@ mod drones;
 pub(crate) mod master_key;
 mod pinned;
 mod policies;
+mod revocation_lists;
 mod revocation_requests;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +30,7 @@ use quiver_delivery::kgc::DeliveryRecord;
 use quiver_enrolment::KgcRecord;
 use quiver_machine::Either;
 use quiver_service::private_file;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
 pub(crate) use self::audit::{AuditLine, Checked, NextLine};
@@ -38,9 +40,13 @@ pub(crate) use self::authentication::{
     AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
 };
 pub(crate) use self::drones::EnrolledDrone;
+use self::drones::{DroneRows, DroneTable};
 #[cfg(feature = "admission")]
 pub(crate) use self::policies::{AdmissionRow, SignedText};
+use self::revocation_lists::{RevocationListRows, RevocationListTable};
+use self::revocation_requests::{RevocationRequestRows, RevocationRequestTable};
 pub(crate) use self::tokens::Leads;
+use self::tokens::{Ordinals, TokenRows, TokenTable};
 use crate::error::{Error, Result};
 use crate::kgc_machine::ServingRecord;
 
@@ -53,8 +59,9 @@ pub(crate) struct Store {
     connection: Connection,
     path: PathBuf,
     authenticator: Authenticator,
-    /// The ordinals of the group that a leader's token was last issued for.
-    ordinals: Option<tokens::Ordinals>,
+    /// Ordinals of the group that a leader's token was last issued for; `None` after a change that failed, because
+    /// its tokens were not issued.
+    ordinals: Option<Ordinals>,
 }
 
 impl Store {
@@ -155,27 +162,53 @@ impl Store {
         at: UnixTime,
         body: impl FnOnce(&RegistryTransaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let (path, authenticator) = (&self.path, &self.authenticator);
+        let (path, authenticator) = (self.path.as_path(), &self.authenticator);
+        let ordinals = Cell::new(self.ordinals.take());
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|error| Error::registry(path, error))?;
-        let change = RegistryTransaction { transaction, path, authenticator, at };
+        let change = RegistryTransaction { transaction, path, authenticator, at, ordinals };
         let result = body(&change)?;
-        change.transaction.commit().map_err(|error| Error::registry(path, error))?;
+        let RegistryTransaction { transaction, ordinals, .. } = change;
+        transaction.commit().map_err(|error| Error::registry(path, error))?;
+        self.ordinals = ordinals.into_inner();
         Ok(result)
     }
 
-    /// Runs reads that see one state of the registry, whatever others write meanwhile.
-    pub(crate) fn snapshot<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        let transaction = self.connection.unchecked_transaction();
-        let _ended_at_return = transaction.map_err(|error| Error::registry(&self.path, error))?;
-        body()
+    /// Reads what is in the registry.
+    pub(crate) fn reader(&self) -> RegistryReader<'_> {
+        RegistryReader { db: &self.connection, path: &self.path }
     }
 
     /// Reads from the registry.
     pub(crate) fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        body(&self.connection).map_err(|error| Error::registry(&self.path, error))
+        self.reader().read(body)
+    }
+
+    /// Enrolled drones.
+    pub(crate) fn drones(&self) -> DroneTable<'_> {
+        DroneTable(self.reader())
+    }
+
+    /// Tokens known here.
+    pub(crate) fn tokens(&self) -> TokenTable<'_> {
+        TokenTable(self.reader())
+    }
+
+    /// Revocation lists that were signed.
+    pub(crate) fn revocation_lists(&self) -> RevocationListTable<'_> {
+        RevocationListTable(self.reader())
+    }
+
+    /// Revocations that the operator of a quorum's KGC requested.
+    pub(crate) fn revocation_requests(&self) -> RevocationRequestTable<'_> {
+        RevocationRequestTable(self.reader())
+    }
+
+    /// Runs reads that see one state of the registry, whatever others write meanwhile.
+    pub(crate) fn snapshot<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.reader().snapshot(body)
     }
 
     /// Makes a batch of a KGC node's records durable.
@@ -185,10 +218,10 @@ impl Store {
 
     /// Records from which a KGC's machine is rebuilt.
     pub(crate) fn records(&self) -> Result<Vec<KgcRecord>> {
-        let mut records = self.issued_records()?;
+        let mut records = self.drones().issued_records()?;
         records.extend(self.pinned_records()?);
-        records.extend(self.newest_revocation_list()?);
-        let revoked = self.revoked_tokens()?;
+        records.extend(self.revocation_lists().newest()?);
+        let revoked = self.tokens().revoked()?;
         records.extend(revoked.into_iter().map(|token_id| KgcRecord::TokenRevoked { token_id }));
         Ok(records)
     }
@@ -197,16 +230,26 @@ impl Store {
     pub(crate) fn note(&mut self, at: UnixTime, action: &str, subject: &str, detail: &str) -> Result<()> {
         self.change(at, |change| change.audit(action, subject, detail, &[]))
     }
+}
 
-    pub(crate) fn newest_revocation_list(&self) -> Result<Option<KgcRecord>> {
-        use rusqlite::OptionalExtension;
-        let query = "SELECT number, list FROM revocation_list ORDER BY number DESC LIMIT 1";
-        self.read(|db| {
-            let read = |row: &rusqlite::Row<'_>| {
-                Ok(KgcRecord::RevocationList { number: row.get(0)?, list: row.get(1)? })
-            };
-            db.query_row(query, [], read).optional()
-        })
+/// A registry that is read, as it is or with what a change in progress has written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegistryReader<'a> {
+    db: &'a Connection,
+    path: &'a Path,
+}
+
+impl RegistryReader<'_> {
+    /// Reads from the registry; an error names it.
+    pub(crate) fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        body(self.db).map_err(|error| Error::registry(self.path, error))
+    }
+
+    /// Runs reads that see one state of the registry, whatever others write meanwhile.
+    pub(crate) fn snapshot<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        let transaction = self.db.unchecked_transaction();
+        let _ended_at_return = transaction.map_err(|error| Error::registry(self.path, error))?;
+        body()
     }
 }
 
@@ -232,6 +275,8 @@ pub(crate) struct RegistryTransaction<'a> {
     authenticator: &'a Authenticator,
     /// Time of the change.
     pub(crate) at: UnixTime,
+    /// Those of the [`Store`], which has them back once the change is durable.
+    ordinals: Cell<Option<Ordinals>>,
 }
 
 impl RegistryTransaction<'_> {
@@ -240,27 +285,47 @@ impl RegistryTransaction<'_> {
         result.map_err(|error| Error::registry(self.path, error))
     }
 
+    /// Reads the registry with what this change has written.
+    pub(crate) fn reader(&self) -> RegistryReader<'_> {
+        RegistryReader { db: &self.transaction, path: self.path }
+    }
+
+    /// Changes enrolled drones.
+    pub(crate) fn drones(&self) -> DroneRows<'_> {
+        DroneRows(self)
+    }
+
+    /// Changes tokens.
+    pub(crate) fn tokens(&self) -> TokenRows<'_> {
+        TokenRows(self)
+    }
+
+    /// Adds revocation lists.
+    pub(crate) fn revocation_lists(&self) -> RevocationListRows<'_> {
+        RevocationListRows(self)
+    }
+
+    /// Adds revocations that the operator of a quorum's KGC requests.
+    pub(crate) fn revocation_requests(&self) -> RevocationRequestRows<'_> {
+        RevocationRequestRows(self)
+    }
+
     fn record(&self, record: &ServingRecord) -> Result<()> {
         match record {
-            Either::Left(record) => self.of_the_kgc(record),
+            Either::Left(record) => self.record_of_kgc(record),
             Either::Right(DeliveryRecord::Keys(record)) => self.attribute_key_issued(record),
             Either::Right(DeliveryRecord::Shares(record)) => record.write(self),
         }
     }
 
-    fn of_the_kgc(&self, record: &KgcRecord) -> Result<()> {
+    fn record_of_kgc(&self, record: &KgcRecord) -> Result<()> {
         match record {
-            KgcRecord::Issued { .. } => self.issued(record),
+            KgcRecord::Issued { .. } => self.drones().issue(record),
             KgcRecord::Pinned { .. } => self.pinned(record),
             KgcRecord::Contributed { token_id, handle, at } => self.contributed(token_id, handle, *at),
             KgcRecord::Enrolled { token_id, handle, at } => self.enrolled(token_id, handle, *at),
-            KgcRecord::RevocationList { number, list } => {
-                let insert = "INSERT OR IGNORE INTO revocation_list (number, list, at) VALUES (?1, ?2, ?3)";
-                let new = self.sql(self.transaction.execute(insert, params![number, list, self.at]))? > 0;
-                let row = new.then(|| self.written("revocation_list"));
-                self.audit("revocation list signed", &number.to_string(), "", row.as_slice())
-            }
-            KgcRecord::TokenRevoked { token_id } => self.revoke_token(token_id, ""),
+            KgcRecord::RevocationList { number, list } => self.revocation_lists().add(*number, list),
+            KgcRecord::TokenRevoked { token_id } => self.tokens().revoke(token_id, ""),
         }
     }
 }

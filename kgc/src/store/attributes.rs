@@ -188,7 +188,7 @@ impl Store {
             let _ = hex::decode_to_slice(hex_serial, &mut serial);
             Ok(Grantee { serial, name: name.into() })
         };
-        let mut drones = self.drones()?;
+        let mut drones = self.drones().all()?;
         drones.retain(|drone| drone.name == name);
         let known = !drones.is_empty();
         drones.retain(|drone| !drone.revoked);
@@ -201,7 +201,7 @@ impl Store {
         let open = |token: &super::tokens::TokenRow| {
             token.state == TokenState::Open && token.name.as_deref() == Some(name)
         };
-        match self.tokens(now)?.iter().find(|token| open(token)) {
+        match self.tokens().all(now)?.iter().find(|token| open(token)) {
             Some(token) => of(&token.id),
             None if known => Err(Error::GranteeRevoked { which: name.into() }),
             None => Err(Error::NoGrantee { which: name.into() }),

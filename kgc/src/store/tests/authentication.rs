@@ -18,9 +18,9 @@ fn full() -> Bench {
     let contributed = KgcRecord::Contributed { token_id: [3; 16], handle: [8; 32], at: NOW };
     let proven = KgcRecord::Enrolled { token_id: [3; 16], handle: [8; 32], at: NOW };
     store.persist(&of_the_kgc([bound(3, "edge-3"), contributed, proven, list]), NOW).expect("quorum");
-    store.revoke_tokens_named(&hex::encode([5; 16]), NOW).expect("token");
-    store.revoke_drone("edge-2", NOW).expect("drone");
-    store.request_revocation(&hex::encode([9; 16]), Some((NOW, true)), NOW).expect("request");
+    revoke_token(&mut store, &hex::encode([5; 16])).expect("token");
+    revoke_drone(&mut store, "edge-2").expect("drone");
+    request_revocation(&mut store, &hex::encode([9; 16]), Some((NOW, true))).expect("request");
     store.set_ibe_policy(&"mission".parse().expect("pattern"), None, NOW).expect("policy");
     let condition = "mission/alpha/phase-2".parse().expect("condition");
     store.set_ibe_approval(&condition, true, NOW).expect("approval");
