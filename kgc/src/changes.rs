@@ -168,7 +168,7 @@ impl Changes {
             commands.push(Either::Left(KgcCommand::RevokeTokens(new.to_vec())));
             seen.tokens = tokens.len();
         }
-        for grant in self.store.grants_after(seen.grants)? {
+        for grant in self.store.attributes().grants_after(seen.grants)? {
             seen.grants = grant.revision;
             commands.push(Either::Right(DeliveryCommand::Keys(IssuerCommand::Grant(grant))));
         }
@@ -191,7 +191,7 @@ impl Changes {
     }
 
     fn new_authorities(&self, seen: &mut Seen) -> Result<Vec<IssuingAuthority<Ristretto255>>> {
-        let mut rows = self.store.authorities()?;
+        let mut rows = self.store.attributes().authorities()?;
         rows.retain(|row| !seen.authorities.contains(&row.fingerprint));
         let Secrets { data_dir, deployment, by } = &self.secrets;
         let sealed = authorities::read(data_dir, deployment, by, &rows)?;

@@ -32,6 +32,7 @@ use quiver_machine::Either;
 use quiver_service::private_file;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use self::attributes::{AttributeTable, AttributeWriter};
 pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
 pub(crate) use self::audit::{AuditLine, Checked, NextLine};
 #[cfg(test)]
@@ -40,13 +41,15 @@ pub(crate) use self::authentication::{
     AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
 };
 pub(crate) use self::drones::EnrolledDrone;
-use self::drones::{DroneRows, DroneTable};
+use self::drones::{DroneTable, DroneWriter};
+use self::master_key::MasterKeyTable;
 #[cfg(feature = "admission")]
 pub(crate) use self::policies::{AdmissionRow, SignedText};
-use self::revocation_lists::{RevocationListRows, RevocationListTable};
-use self::revocation_requests::{RevocationRequestRows, RevocationRequestTable};
+use self::policies::{AdmissionTable, AdmissionWriter};
+use self::revocation_lists::{RevocationListTable, RevocationListWriter};
+use self::revocation_requests::{RevocationRequestTable, RevocationRequestWriter};
 pub(crate) use self::tokens::Leads;
-use self::tokens::{Ordinals, TokenRows, TokenTable};
+use self::tokens::{Ordinals, TokenTable, TokenWriter};
 use crate::error::{Error, Result};
 use crate::kgc_machine::ServingRecord;
 
@@ -196,6 +199,21 @@ impl Store {
         TokenTable(self.reader())
     }
 
+    /// Attribute authorities, grants and keys issued.
+    pub(crate) fn attributes(&self) -> AttributeTable<'_> {
+        AttributeTable(self.reader())
+    }
+
+    /// Policies of admission that were signed.
+    pub(crate) fn admission(&self) -> AdmissionTable<'_> {
+        AdmissionTable(self.reader())
+    }
+
+    /// Versions of the master key of encryption to conditions.
+    pub(crate) fn master_key(&self) -> MasterKeyTable<'_> {
+        MasterKeyTable(self.reader())
+    }
+
     /// Revocation lists that were signed.
     pub(crate) fn revocation_lists(&self) -> RevocationListTable<'_> {
         RevocationListTable(self.reader())
@@ -275,7 +293,7 @@ pub(crate) struct RegistryTransaction<'a> {
     authenticator: &'a Authenticator,
     /// Time of the change.
     pub(crate) at: UnixTime,
-    /// Those of the [`Store`], which has them back once the change is durable.
+    /// Ordinals that the [`Store`] knew, and knows again once the change is durable.
     ordinals: Cell<Option<Ordinals>>,
 }
 
@@ -291,29 +309,39 @@ impl RegistryTransaction<'_> {
     }
 
     /// Changes enrolled drones.
-    pub(crate) fn drones(&self) -> DroneRows<'_> {
-        DroneRows(self)
+    pub(crate) fn drones(&self) -> DroneWriter<'_> {
+        DroneWriter(self)
     }
 
     /// Changes tokens.
-    pub(crate) fn tokens(&self) -> TokenRows<'_> {
-        TokenRows(self)
+    pub(crate) fn tokens(&self) -> TokenWriter<'_> {
+        TokenWriter(self)
+    }
+
+    /// Changes attribute authorities, grants and keys issued.
+    pub(crate) fn attributes(&self) -> AttributeWriter<'_> {
+        AttributeWriter(self)
+    }
+
+    /// Adds policies of admission.
+    pub(crate) fn admission(&self) -> AdmissionWriter<'_> {
+        AdmissionWriter(self)
     }
 
     /// Adds revocation lists.
-    pub(crate) fn revocation_lists(&self) -> RevocationListRows<'_> {
-        RevocationListRows(self)
+    pub(crate) fn revocation_lists(&self) -> RevocationListWriter<'_> {
+        RevocationListWriter(self)
     }
 
     /// Adds revocations that the operator of a quorum's KGC requests.
-    pub(crate) fn revocation_requests(&self) -> RevocationRequestRows<'_> {
-        RevocationRequestRows(self)
+    pub(crate) fn revocation_requests(&self) -> RevocationRequestWriter<'_> {
+        RevocationRequestWriter(self)
     }
 
     fn record(&self, record: &ServingRecord) -> Result<()> {
         match record {
             Either::Left(record) => self.record_of_kgc(record),
-            Either::Right(DeliveryRecord::Keys(record)) => self.attribute_key_issued(record),
+            Either::Right(DeliveryRecord::Keys(record)) => self.attributes().count_key(record),
             Either::Right(DeliveryRecord::Shares(record)) => record.write(self),
         }
     }

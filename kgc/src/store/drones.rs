@@ -161,9 +161,9 @@ impl DroneTable<'_> {
 }
 
 /// Enrolled drones within a change.
-pub(crate) struct DroneRows<'a>(pub(super) &'a RegistryTransaction<'a>);
+pub(crate) struct DroneWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
 
-impl DroneRows<'_> {
+impl DroneWriter<'_> {
     /// Records a key that was issued.
     pub(super) fn issue(&self, record: &KgcRecord) -> Result<()> {
         let Self(change) = self;

@@ -20,9 +20,9 @@ impl RevocationListTable<'_> {
 }
 
 /// Signed revocation lists within a change.
-pub(crate) struct RevocationListRows<'a>(pub(super) &'a RegistryTransaction<'a>);
+pub(crate) struct RevocationListWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
 
-impl RevocationListRows<'_> {
+impl RevocationListWriter<'_> {
     /// Adds a list; the same once more is only audited.
     pub(super) fn add(&self, number: u64, list: &[u8]) -> Result<()> {
         let Self(change) = self;

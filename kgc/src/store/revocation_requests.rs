@@ -34,9 +34,9 @@ impl RevocationRequestTable<'_> {
 }
 
 /// Requested revocations within a change.
-pub(crate) struct RevocationRequestRows<'a>(pub(super) &'a RegistryTransaction<'a>);
+pub(crate) struct RevocationRequestWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
 
-impl RevocationRequestRows<'_> {
+impl RevocationRequestWriter<'_> {
     /// Records that this KGC's operator requests a drone's revocation, by its name, or by its serial even if
     /// it is not known here. Returns serial and name, which is the serial if the drone is not known. `told`
     /// is the operator's data on an unknown drone: the end of its identity, and whether it may lead.

@@ -137,9 +137,9 @@ impl TokenTable<'_> {
 }
 
 /// Tokens within a change.
-pub(crate) struct TokenRows<'a>(pub(super) &'a RegistryTransaction<'a>);
+pub(crate) struct TokenWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
 
-impl TokenRows<'_> {
+impl TokenWriter<'_> {
     /// Issues a token and records it: in one transaction with the checks of its name and ordinal, so that of
     /// two at once one is refused. `sign` makes it for the role that is found.
     pub(crate) fn issue(

@@ -3,16 +3,17 @@
 
 use std::cell::Cell;
 
-use super::attributes::{key_issued, registry};
+use super::attributes::{grant, key_issued, registry};
 use super::*;
 use crate::audit_head::{AuditHead, HeadFile};
+use crate::ibe::tables::ReleaseWriter;
 use crate::registry::{self, Verified};
 
 /// A registry with a row or more in each table, as a single KGC and one of a quorum write them.
 fn full() -> Bench {
     let (bench, mut store, row) = registry();
-    let one = store.grantee("edge-1", NOW).expect("one");
-    let revision = store.grant(&row, &one, Some(b"scout"), "scout", NOW).expect("grant");
+    let one = store.attributes().grantee("edge-1", NOW).expect("one");
+    let revision = grant(&mut store, &row, &one, Some(b"scout"), "scout").expect("grant");
     store.persist(&[key_issued(&row, revision, NOW)], NOW).expect("key");
     let list = KgcRecord::RevocationList { number: 1, list: vec![1] };
     let contributed = KgcRecord::Contributed { token_id: [3; 16], handle: [8; 32], at: NOW };
@@ -21,9 +22,10 @@ fn full() -> Bench {
     revoke_token(&mut store, &hex::encode([5; 16])).expect("token");
     revoke_drone(&mut store, "edge-2").expect("drone");
     request_revocation(&mut store, &hex::encode([9; 16]), Some((NOW, true))).expect("request");
-    store.set_ibe_policy(&"mission".parse().expect("pattern"), None, NOW).expect("policy");
-    let condition = "mission/alpha/phase-2".parse().expect("condition");
-    store.set_ibe_approval(&condition, true, NOW).expect("approval");
+    let pattern = "mission".parse().expect("pattern");
+    store.change(NOW, |change| ReleaseWriter::of(change).set_policy(&pattern, None)).expect("policy");
+    let condition = "mission/alpha/phase-2";
+    approve(&mut store, condition).expect("approval");
     // Rows that only a holder of a master key, a share, an operator's key or a circuit makes, as their functions
     // write them.
     store
@@ -53,6 +55,11 @@ fn full() -> Bench {
         .expect("more");
     assert_eq!(bench.found(), []);
     bench
+}
+
+fn approve(store: &mut Store, condition: &str) -> Result<Option<u64>> {
+    let condition = condition.parse().expect("condition");
+    store.change(NOW, |change| ReleaseWriter::of(change).set_approval(&condition, true))
 }
 
 /// A table, what inserts another row into it, what changes its first, and that one's number.
@@ -219,8 +226,8 @@ fn row_that_brings_its_own_line_is_found_without_the_key() {
         (store.authenticated_by(Authenticator::Key(RegistryKey::random())), head)
     };
     // Everything as this program does it, but for the key.
-    let condition = "mission/alpha/phase-9".parse().expect("condition");
-    let revision = mallory.set_ibe_approval(&condition, true, NOW).expect("approval").expect("a change");
+    let condition = "mission/alpha/phase-9";
+    let revision = approve(&mut mallory, condition).expect("approval").expect("a change");
     let continued = checked(&mallory);
     assert!(
         !matches!(continued, Checked::BrokenAt(_)),
@@ -272,16 +279,16 @@ fn change_that_fails_leaves_neither_row_nor_line_nor_mac() {
     };
     let all = || ["ibe_approval", "audit", "audit_mac", "authenticated_row"].map(count);
     let before = all();
-    let condition = "mission/alpha/phase-9".parse().expect("condition");
+    let condition = "mission/alpha/phase-9";
     // Without the key nothing is written at all, and a KGC that cannot be asked leaves nothing behind.
     let mut nobody = Store::open(bench.directory.path(), &DEPLOYMENT).expect("open");
-    nobody.set_ibe_approval(&condition, true, NOW).expect_err("read only");
+    approve(&mut nobody, condition).expect_err("read only");
     let ended = Authenticator::Running(Box::new(|_, _| Err(Error::Terms("it has ended".into()))));
     let mut asking = bench.open().expect("open").authenticated_by(ended);
-    asking.set_ibe_approval(&condition, true, NOW).expect_err("nobody answers");
+    approve(&mut asking, condition).expect_err("nobody answers");
     assert_eq!(all(), before);
     assert_eq!(bench.found(), []);
-    bench.open().expect("open").set_ibe_approval(&condition, true, NOW).expect("with the key");
+    approve(&mut bench.open().expect("open"), condition).expect("with the key");
     assert_eq!(all(), before.map(|count| count + 1));
     assert_eq!(bench.found(), []);
 }
@@ -295,8 +302,8 @@ fn running_kgc_authenticates_the_next_line_and_no_other() {
         Ok(kgc.authenticate_next(&key, line, rows, None)?.mac)
     }));
     let mut asking = bench.open().expect("open").authenticated_by(running);
-    let condition = "mission/alpha/phase-9".parse().expect("condition");
-    asking.set_ibe_approval(&condition, true, NOW).expect("approval");
+    let condition = "mission/alpha/phase-9";
+    approve(&mut asking, condition).expect("approval");
     assert_eq!(bench.found(), []);
     // A line that was there before, as of another history.
     let (store, lines) = (bench.open().expect("open"), asking.audit_lines().expect("lines"));
