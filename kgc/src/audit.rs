@@ -26,8 +26,8 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
     // A registry of an earlier build is brought up to date by that.
     let checked_by = checked_by(config, protection);
     let store = registry::open(config)?;
-    let lines = store.audit_lines()?;
-    let checked = store.check_audit(&lines)?;
+    let lines = store.audit().lines()?;
+    let checked = store.audit().check(&lines)?;
     print(&lines, args.json)?;
     match checked {
         Checked::Whole => {}

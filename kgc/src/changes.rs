@@ -144,12 +144,12 @@ impl Changes {
     /// [`Error::ForeignRows`](crate::error::Error::ForeignRows) if something new is not authentic: nothing is handed
     /// over then, because whoever wrote it may have changed the rest.
     pub(crate) fn read(&self) -> Result<New> {
-        self.store.snapshot(|| self.read_within())
+        self.store.reader().snapshot(|| self.read_within())
     }
 
     fn read_within(&self) -> Result<New> {
         let mut seen = self.seen.clone();
-        self.store.check_rows_within(&self.key, &mut seen.position)?;
+        self.store.macs().check_rows_within(&self.key, &mut seen.position)?;
         let mut commands = Vec::new();
         let drones = self.store.drones().revoked_after(seen.drones)?;
         if let Some(last) = drones.last() {

@@ -169,7 +169,7 @@ impl RegistryWriter {
     /// itself.
     fn note(&mut self) -> Result<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
-        self.store.audit_head()?.map_or(Ok(()), |head| held.note(head))
+        self.store.audit().head()?.map_or(Ok(()), |head| held.note(head))
     }
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn verify(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn Hea
     let (store, key) = open_settled(data_dir, fingerprint, file)?;
     audit_head::check(&store, file.noted(), file.name())?;
     let mut position = Position::default();
-    store.check_rows(&key, &mut position)?;
+    store.macs().check_rows(&key, &mut position)?;
     Ok(Verified { store, key, position })
 }
 
@@ -250,7 +250,7 @@ fn open_settled(
 
 /// Differences of a registry from what the holder of the key wrote.
 fn findings(store: &Store, key: &RegistryKey) -> Result<Findings> {
-    match store.check_rows(key, &mut Position::default()) {
+    match store.macs().check_rows(key, &mut Position::default()) {
         Ok(()) => Ok(Findings::default()),
         Err(Error::ForeignRows(findings)) => Ok(*findings),
         Err(error) => Err(error),
@@ -277,7 +277,7 @@ fn settle(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> R
     let mut store =
         Store::open_of_any_build(data_dir, fingerprint)?.authenticated_by(Authenticator::Key(key.clone()));
     store.upgrade()?;
-    store.check_rows(&key, &mut Position::default())?;
+    store.macs().check_rows(&key, &mut Position::default())?;
     file.keep_registry_key(KeptKey { key: key.clone(), settled: true })?;
     tracing::warn!(
         "the registry is of an earlier build, which did not authenticate its rows: they were authenticated now as they \
@@ -311,7 +311,7 @@ impl Registrar {
         // It only reads.
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let authenticated = store.authenticate_next(&self.key, &line, rows, last.as_ref())?;
+        let authenticated = store.macs().authenticate_next(&self.key, &line, rows, last.as_ref())?;
         let mac = authenticated.mac;
         *last = Some(authenticated);
         let AuditLine { seq, action, subject, detail, .. } = &line;
@@ -346,10 +346,13 @@ fn accept_rows(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile)
     store.upgrade()?;
     let findings = findings(&store, &key)?;
     if !findings.0.is_empty() {
-        store.authenticate_all("rows accepted", &findings.text(ACCEPTED_SHOWN))?;
+        store.change(clock::unix_now(), |change| {
+            change.macs().authenticate_all("rows accepted", "", &findings.text(ACCEPTED_SHOWN))
+        })?;
     }
     // A table whose end is missing is accepted separately.
-    if let (Ok(()), Some(head)) = (audit_head::check(&store, file.noted(), file.name()), store.audit_head()?)
+    if let (Ok(()), Some(head)) =
+        (audit_head::check(&store, file.noted(), file.name()), store.audit().head()?)
     {
         file.note(head)?;
     }

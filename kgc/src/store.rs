@@ -5,6 +5,9 @@
 //! command line beside the running service); every change is one immediate transaction together with its line
 //! in the audit table and the line's MAC, for which it takes the key in the encrypted file, or the KGC that runs
 //! and holds it. A registry that is opened without is read only.
+//!
+//! Each group of tables has a type for its queries (`drones::DroneTable`), and one for changes within a transaction
+//! (`drones::DroneWriter`).
 
 mod attributes;
 pub(crate) mod audit;
@@ -35,14 +38,17 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use self::attributes::{AttributeTable, AttributeWriter};
 pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
 pub(crate) use self::audit::{AuditLine, Checked, NextLine};
+use self::audit::{AuditTable, AuditWriter};
 #[cfg(test)]
 pub(crate) use self::authentication::Finding;
 pub(crate) use self::authentication::{
     AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
 };
+use self::authentication::{MacTable, MacWriter, Written};
 pub(crate) use self::drones::EnrolledDrone;
 use self::drones::{DroneTable, DroneWriter};
 use self::master_key::MasterKeyTable;
+use self::pinned::{PinnedTable, PinnedWriter};
 #[cfg(feature = "admission")]
 pub(crate) use self::policies::{AdmissionRow, SignedText};
 use self::policies::{AdmissionTable, AdmissionWriter};
@@ -86,7 +92,7 @@ impl Store {
         let mut store = Self::connect(path)?.authenticated_by(Authenticator::Key(key.clone()));
         store.change(at, |change| {
             schema::create(&change.transaction, fingerprint)?;
-            change.authenticate_all("initialised", &hex::encode(fingerprint), "")
+            change.macs().authenticate_all("initialised", &hex::encode(fingerprint), "")
         })?;
         Ok(store)
     }
@@ -143,7 +149,7 @@ impl Store {
             }
             change.sql(schema::upgrade(&change.transaction, version))?;
             let detail = format!("from version {version}; all rows authenticated as they were found");
-            change.authenticate_all("registry upgraded", "", &detail)
+            change.macs().authenticate_all("registry upgraded", "", &detail)
         })
     }
 
@@ -184,14 +190,24 @@ impl Store {
         RegistryReader { db: &self.connection, path: &self.path }
     }
 
-    /// Reads from the registry.
-    pub(crate) fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        self.reader().read(body)
+    /// Audit table.
+    pub(crate) fn audit(&self) -> AuditTable<'_> {
+        AuditTable(self.reader())
+    }
+
+    /// MACs of the audit table's lines.
+    pub(crate) fn macs(&self) -> MacTable<'_> {
+        MacTable(self.reader())
     }
 
     /// Enrolled drones.
     pub(crate) fn drones(&self) -> DroneTable<'_> {
         DroneTable(self.reader())
+    }
+
+    /// Enrolments in which this KGC took part as one of a quorum.
+    pub(crate) fn pinned(&self) -> PinnedTable<'_> {
+        PinnedTable(self.reader())
     }
 
     /// Tokens known here.
@@ -224,11 +240,6 @@ impl Store {
         RevocationRequestTable(self.reader())
     }
 
-    /// Runs reads that see one state of the registry, whatever others write meanwhile.
-    pub(crate) fn snapshot<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.reader().snapshot(body)
-    }
-
     /// Makes a batch of a KGC node's records durable.
     pub(crate) fn persist(&mut self, records: &[ServingRecord], at: UnixTime) -> Result<()> {
         self.change(at, |change| records.iter().try_for_each(|record| change.record(record)))
@@ -237,7 +248,7 @@ impl Store {
     /// Records from which a KGC's machine is rebuilt.
     pub(crate) fn records(&self) -> Result<Vec<KgcRecord>> {
         let mut records = self.drones().issued_records()?;
-        records.extend(self.pinned_records()?);
+        records.extend(self.pinned().records()?);
         records.extend(self.revocation_lists().newest()?);
         let revoked = self.tokens().revoked()?;
         records.extend(revoked.into_iter().map(|token_id| KgcRecord::TokenRevoked { token_id }));
@@ -308,9 +319,31 @@ impl RegistryTransaction<'_> {
         RegistryReader { db: &self.transaction, path: self.path }
     }
 
+    /// Adds a line to the audit table about rows that were just written, each by its table and number, which it
+    /// authenticates.
+    pub(crate) fn audit(&self, action: &str, subject: &str, detail: &str, rows: &[Written]) -> Result<()> {
+        let line = AuditWriter(self).add_line(action, subject, detail)?;
+        self.macs().authenticate(&line, rows)
+    }
+
+    /// The row that the last INSERT wrote, into this table.
+    pub(crate) fn written(&self, table: &'static str) -> Written {
+        Written { table, row: self.transaction.last_insert_rowid() }
+    }
+
+    /// Writes MACs of the audit table's lines.
+    pub(crate) fn macs(&self) -> MacWriter<'_> {
+        MacWriter(self)
+    }
+
     /// Changes enrolled drones.
     pub(crate) fn drones(&self) -> DroneWriter<'_> {
         DroneWriter(self)
+    }
+
+    /// Changes enrolments in which this KGC takes part as one of a quorum.
+    pub(crate) fn pinned(&self) -> PinnedWriter<'_> {
+        PinnedWriter(self)
     }
 
     /// Changes tokens.
@@ -349,9 +382,11 @@ impl RegistryTransaction<'_> {
     fn record_of_kgc(&self, record: &KgcRecord) -> Result<()> {
         match record {
             KgcRecord::Issued { .. } => self.drones().issue(record),
-            KgcRecord::Pinned { .. } => self.pinned(record),
-            KgcRecord::Contributed { token_id, handle, at } => self.contributed(token_id, handle, *at),
-            KgcRecord::Enrolled { token_id, handle, at } => self.enrolled(token_id, handle, *at),
+            KgcRecord::Pinned { .. } => self.pinned().bind(record),
+            KgcRecord::Contributed { token_id, handle, at } => {
+                self.pinned().contribute(token_id, handle, *at)
+            }
+            KgcRecord::Enrolled { token_id, handle, at } => self.pinned().prove(token_id, handle, *at),
             KgcRecord::RevocationList { number, list } => self.revocation_lists().add(*number, list),
             KgcRecord::TokenRevoked { token_id } => self.tokens().revoke(token_id, ""),
         }

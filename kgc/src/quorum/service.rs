@@ -338,7 +338,7 @@ impl KgcParameters {
         let KgcOpening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let (key, mut position) = (self.registry_key.clone(), Position::default());
-        store.check_rows(&key, &mut position)?;
+        store.macs().check_rows(&key, &mut position)?;
         let grants = store.attributes().newest_grants()?;
         let newest = grants.last().map_or(0, |grant| grant.revision);
         let (data_dir, by) = (self.config.data_dir.clone(), Arc::clone(&self.by));

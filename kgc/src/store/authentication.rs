@@ -13,15 +13,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use quiver_crypto::{Digest, Hasher, Secret, ct_eq, prf};
-use quiver_service::clock;
 use rand::rngs::OsRng;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::audit::{AuditLine, COLUMNS, line};
-use super::{RegistryTransaction, Store};
+use super::audit::{AuditLine, AuditTable, AuditWriter, COLUMNS, line};
+use super::{RegistryReader, RegistryTransaction};
 use crate::error::{Error, Result};
 
 /// A table whose rows are authenticated.
@@ -406,20 +405,24 @@ impl Check<'_> {
     }
 }
 
-impl Store {
+/// Queries of the lines' MACs and of the rows that lines vouch for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MacTable<'a>(pub(super) RegistryReader<'a>);
+
+impl MacTable<'_> {
     /// Checks what was written after a position, and moves it there; from the beginning, everything.
     ///
     /// # Errors
     /// [`Error::ForeignRows`] with all that is not what the holder of the key wrote; the position stays.
     pub(crate) fn check_rows(&self, key: &RegistryKey, position: &mut Position) -> Result<()> {
-        self.snapshot(|| self.check_rows_within(key, position))
+        self.0.snapshot(|| self.check_rows_within(key, position))
     }
 
-    /// The same within [`Store::snapshot`].
+    /// The same within [`RegistryReader::snapshot`].
     pub(crate) fn check_rows_within(&self, key: &RegistryKey, position: &mut Position) -> Result<()> {
         let everything = *position == Position::default();
         let mut reached = position.clone();
-        let findings = self.read(|db| {
+        let findings = self.0.read(|db| {
             let mut check = Check { db, key, found: Vec::new() };
             if everything {
                 // An index from outside could hide rows from queries.
@@ -454,7 +457,7 @@ impl Store {
         rows: &Digest,
         before: Option<&AuthenticatedLine>,
     ) -> Result<AuthenticatedLine> {
-        let (head, mac) = self.snapshot(|| Ok((self.audit_head()?, self.read(newest_mac)?)))?;
+        let (head, mac) = self.0.snapshot(|| Ok((AuditTable(self.0).head()?, self.0.read(newest_mac)?)))?;
         let (seq, hash) = head.map_or((0, [0; 32]), |head| (head.seq, head.hash));
         let last = mac.filter(|(of, _)| *of == seq).map(|(_, mac)| AuthenticatedLine { seq, hash, mac });
         let mut known = last.iter().chain(before);
@@ -464,11 +467,6 @@ impl Store {
         let mac = key.mac(&previous.mac, line, rows);
         Ok(AuthenticatedLine { seq: line.seq, hash: line.compute(), mac })
     }
-
-    /// Authenticates all rows as they are, in place of what was authenticated before. The line says why.
-    pub(crate) fn authenticate_all(&mut self, action: &str, detail: &str) -> Result<()> {
-        self.change(clock::unix_now(), |change| change.authenticate_all(action, "", detail))
-    }
 }
 
 fn newest_mac(db: &Connection) -> rusqlite::Result<Option<(u64, Digest)>> {
@@ -476,14 +474,18 @@ fn newest_mac(db: &Connection) -> rusqlite::Result<Option<(u64, Digest)>> {
     db.query_row(newest, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
-impl RegistryTransaction<'_> {
+/// MACs of lines within a change.
+pub(crate) struct MacWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
+
+impl MacWriter<'_> {
     /// Stores a line's MAC, and the digests of the rows that it was written for.
     pub(super) fn authenticate(&self, line: &AuditLine, rows: &[Written]) -> Result<()> {
+        let Self(change) = self;
         let mut vouched = Vec::with_capacity(rows.len());
         for Written { table: name, row } in rows {
             let digests =
-                AuthenticatedTable::named(name).map(|table| table.digests(&self.transaction, *row, *row));
-            let (_, digest) = self
+                AuthenticatedTable::named(name).map(|table| table.digests(&change.transaction, *row, *row));
+            let (_, digest) = change
                 .sql(digests.transpose())?
                 .and_then(|mut found| found.pop())
                 .ok_or_else(|| Error::Terms(format!("row {row} of {name} was not written")))?;
@@ -493,34 +495,37 @@ impl RegistryTransaction<'_> {
     }
 
     fn store_mac(&self, line: &AuditLine, rows: &[Vouched]) -> Result<()> {
-        let previous = self.sql(newest_mac(&self.transaction))?.map(|(_, mac)| mac);
-        let mac = self.authenticator.mac(&previous.unwrap_or_default(), line, &digest_of(rows))?;
+        let Self(change) = self;
+        let previous = change.sql(newest_mac(&change.transaction))?.map(|(_, mac)| mac);
+        let mac = change.authenticator.mac(&previous.unwrap_or_default(), line, &digest_of(rows))?;
         let store = || {
             let insert = "INSERT INTO authenticated_row (line, name, row, digest) VALUES (?1, ?2, ?3, ?4)";
-            let mut statement = self.transaction.prepare_cached(insert)?;
+            let mut statement = change.transaction.prepare_cached(insert)?;
             for Vouched { table, row, digest } in rows {
                 statement.execute(params![line.seq, table, row, digest])?;
             }
             let insert = "INSERT INTO audit_mac (seq, mac) VALUES (?1, ?2)";
-            self.transaction.execute(insert, params![line.seq, mac])
+            change.transaction.execute(insert, params![line.seq, mac])
         };
-        self.sql(store()).map(drop)
+        change.sql(store()).map(drop)
     }
 
-    /// Adds a line that vouches for all rows there are, and is the first with a MAC.
-    pub(super) fn authenticate_all(&self, action: &str, subject: &str, detail: &str) -> Result<()> {
+    /// Authenticates all rows as they are, in place of what was authenticated before: adds a line that vouches for
+    /// them, says why, and is the first with a MAC.
+    pub(crate) fn authenticate_all(&self, action: &str, subject: &str, detail: &str) -> Result<()> {
+        let Self(change) = self;
         let gather = || {
-            self.transaction.execute_batch("DELETE FROM authenticated_row; DELETE FROM audit_mac;")?;
+            change.transaction.execute_batch("DELETE FROM authenticated_row; DELETE FROM audit_mac;")?;
             let mut rows = Vec::new();
             for table in &TABLES {
-                let digests = table.digests(&self.transaction, i64::MIN, i64::MAX)?;
+                let digests = table.digests(&change.transaction, i64::MIN, i64::MAX)?;
                 let vouch = |(row, digest)| Vouched { table: table.name.into(), row, digest };
                 rows.extend(digests.into_iter().map(vouch));
             }
             Ok::<_, rusqlite::Error>(rows)
         };
-        let rows = self.sql(gather())?;
-        let line = self.add_line(action, subject, detail)?;
+        let rows = change.sql(gather())?;
+        let line = AuditWriter(change).add_line(action, subject, detail)?;
         self.store_mac(&line, &rows)
     }
 }

@@ -35,7 +35,7 @@ impl Bench {
     /// Findings of a check of all rows.
     fn found(&self) -> Vec<Finding> {
         let store = Store::open(self.directory.path(), &DEPLOYMENT).expect("open");
-        match store.check_rows(&self.key, &mut Position::default()) {
+        match store.macs().check_rows(&self.key, &mut Position::default()) {
             Ok(()) => Vec::new(),
             Err(Error::ForeignRows(findings)) => findings.0,
             Err(error) => panic!("{error}"),
@@ -96,7 +96,7 @@ fn request_revocation(
 }
 
 fn checked(store: &Store) -> Checked {
-    store.check_audit(&store.audit_lines().expect("lines")).expect("check")
+    store.audit().check(&store.audit().lines().expect("lines")).expect("check")
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn pins_and_contributions_survive_reopening_and_a_token_is_bound_once() {
     let store = bench.open().expect("open");
     assert_eq!(store.records().expect("records"), records);
     assert_eq!(checked(&store), Checked::Whole);
-    let actions: Vec<_> = store.audit_lines().expect("lines").into_iter().map(|line| line.action).collect();
+    let actions: Vec<_> = store.audit().lines().expect("lines").into_iter().map(|line| line.action).collect();
     let contributed = ["contributed to a key"; 2];
     assert_eq!(actions[1..], [&["token bound"; 2][..], &contributed, &["key proven by its drone"]].concat());
 }

@@ -70,7 +70,7 @@ pub(super) fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> Ser
 }
 
 fn actions(store: &Store) -> Vec<String> {
-    store.audit_lines().expect("lines").into_iter().map(|line| line.action).collect()
+    store.audit().lines().expect("lines").into_iter().map(|line| line.action).collect()
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn long_policies_are_cut_and_hashed_in_the_audit_table() {
     let long = "é or ".repeat(5000) + "scout";
     grant(&mut store, &row, &one, Some(b"x"), &long).expect("grant");
     store.change(NOW, |change| change.attributes().record_key_file("orders", "-", "short")).expect("record");
-    let lines = store.audit_lines().expect("lines");
+    let lines = store.audit().lines().expect("lines");
     let [.., grant, file] = &lines[..] else { panic!("two lines") };
     assert!(grant.detail.len() < 600 && grant.detail.contains("30005 bytes"), "{}", grant.detail);
     assert_eq!((file.subject.as_str(), file.detail.as_str()), ("-", "authority orders: short"));
@@ -212,7 +212,7 @@ fn look_that_fails_halfway_loses_no_revocation() {
         by: Arc::new(Protection::Key(Secret::new([1; 32]))),
     };
     let mut position = Position::default();
-    store.check_rows(&bench.key, &mut position).expect("authentic");
+    store.macs().check_rows(&bench.key, &mut position).expect("authentic");
     let verified = Verified { store: bench.open().expect("open"), key: bench.key.clone(), position };
     let mut changes = Changes::since(verified, secrets, [row.fingerprint], <_>::default(), first);
     revoke_drone(&mut store, "edge-1").expect("revoke");

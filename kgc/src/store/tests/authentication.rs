@@ -222,7 +222,7 @@ fn row_that_brings_its_own_line_is_found_without_the_key() {
     let bench = full();
     let (mut mallory, head) = {
         let store = bench.open().expect("open");
-        let head = store.audit_head().expect("head").expect("one");
+        let head = store.audit().head().expect("head").expect("one");
         (store.authenticated_by(Authenticator::Key(RegistryKey::random())), head)
     };
     // Everything as this program does it, but for the key.
@@ -299,17 +299,20 @@ fn running_kgc_authenticates_the_next_line_and_no_other() {
     let kgc = bench.open().expect("open");
     let key = bench.key.clone();
     let running = Authenticator::Running(Box::new(move |line, rows| {
-        Ok(kgc.authenticate_next(&key, line, rows, None)?.mac)
+        Ok(kgc.macs().authenticate_next(&key, line, rows, None)?.mac)
     }));
     let mut asking = bench.open().expect("open").authenticated_by(running);
     let condition = "mission/alpha/phase-9";
     approve(&mut asking, condition).expect("approval");
     assert_eq!(bench.found(), []);
     // A line that was there before, as of another history.
-    let (store, lines) = (bench.open().expect("open"), asking.audit_lines().expect("lines"));
+    let (store, lines) = (bench.open().expect("open"), asking.audit().lines().expect("lines"));
     for line in &lines {
         let again = AuditLine::from(NextLine::from(line));
-        store.authenticate_next(&bench.key, &again, &[0; 32], None).expect_err("it is in the table already");
+        store
+            .macs()
+            .authenticate_next(&bench.key, &again, &[0; 32], None)
+            .expect_err("it is in the table already");
     }
 }
 
@@ -319,7 +322,7 @@ fn running_kgc_authenticates_a_change_of_several_lines_and_another_after_one_tha
     let (kgc, key, last) = (bench.open().expect("open"), bench.key.clone(), Cell::new(None));
     let running = Authenticator::Running(Box::new(move |line, rows| {
         let before = last.take();
-        let authenticated = kgc.authenticate_next(&key, line, rows, before.as_ref())?;
+        let authenticated = kgc.macs().authenticate_next(&key, line, rows, before.as_ref())?;
         let mac = authenticated.mac;
         last.set(Some(authenticated));
         Ok(mac)
@@ -391,7 +394,7 @@ impl HeadFile for Noted {
 /// A registry as an earlier build left it, and the file beside it.
 fn earlier() -> (Bench, Noted) {
     let bench = full();
-    let head = bench.open().expect("open").audit_head().expect("head");
+    let head = bench.open().expect("open").audit().head().expect("head");
     schema::make_version(&Connection::open(bench.path()).expect("open"), 7).expect("downgrade");
     (bench, Noted { head, ..Noted::default() })
 }
@@ -405,7 +408,7 @@ fn registry_of_an_earlier_build_is_authenticated_once_and_never_again() {
     let (bench, mut file) = earlier();
     let Verified { store, .. } = verify(&bench, &mut file).expect("taken as it is");
     assert!(file.key.as_ref().is_some_and(|kept| kept.settled));
-    let line = store.audit_lines().expect("lines").pop().expect("a line");
+    let line = store.audit().lines().expect("lines").pop().expect("a line");
     assert_eq!(line.action, "registry upgraded");
     assert!(line.detail.contains("authenticated as they were found"), "{}", line.detail);
     verify(&bench, &mut file).expect("authentic");
@@ -442,7 +445,7 @@ fn interrupted_authentication_is_made_up_for_by_the_next_start() {
         assert!(!file.key.as_ref().is_some_and(|kept| kept.settled));
         let Verified { store, .. } = verify(&bench, &mut file).expect("made up for");
         assert!(file.key.as_ref().is_some_and(|kept| kept.settled));
-        let lines = store.audit_lines().expect("lines");
+        let lines = store.audit().lines().expect("lines");
         let upgraded = lines.iter().filter(|line| line.action == "registry upgraded");
         assert_eq!((upgraded.count(), bench_found(&bench, &file)), (1, Vec::new()));
     }
@@ -451,7 +454,7 @@ fn interrupted_authentication_is_made_up_for_by_the_next_start() {
 /// Findings of a check with the file's key.
 fn bench_found(bench: &Bench, file: &Noted) -> Vec<Finding> {
     let key = file.key.as_ref().expect("a key").key.clone();
-    match bench.open().expect("open").check_rows(&key, &mut Position::default()) {
+    match bench.open().expect("open").macs().check_rows(&key, &mut Position::default()) {
         Ok(()) => Vec::new(),
         Err(Error::ForeignRows(findings)) => findings.0,
         Err(error) => panic!("{error}"),
@@ -462,18 +465,18 @@ fn bench_found(bench: &Bench, file: &Noted) -> Vec<Finding> {
 fn check_goes_on_where_it_ended() {
     let bench = full();
     let (mut store, mut position) = (bench.open().expect("open"), Position::default());
-    store.check_rows(&bench.key, &mut position).expect("authentic");
+    store.macs().check_rows(&bench.key, &mut position).expect("authentic");
     // A list with a lower number comes behind it.
     let lists = [3, 2].map(|number| KgcRecord::RevocationList { number, list: vec![2] });
     for list in of_the_kgc(lists) {
         store.persist(&[list], NOW).expect("list");
-        store.check_rows(&bench.key, &mut position).expect("authentic");
+        store.macs().check_rows(&bench.key, &mut position).expect("authentic");
     }
     let reached = position.clone();
     bench.tamper("INSERT INTO revoked_token (token_id, at) VALUES (zeroblob(16), 1)");
-    let found = store.check_rows(&bench.key, &mut position).expect_err("foreign").to_string();
+    let found = store.macs().check_rows(&bench.key, &mut position).expect_err("foreign").to_string();
     assert!(found.contains("row 2 of revoked_token was inserted"), "{found}");
     assert_eq!(position, reached, "the next look finds it again");
     bench.tamper("DELETE FROM revoked_token WHERE seq = 2");
-    store.check_rows(&bench.key, &mut position).expect("authentic again");
+    store.macs().check_rows(&bench.key, &mut position).expect("authentic again");
 }
