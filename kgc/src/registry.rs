@@ -21,7 +21,8 @@ use crate::in_use::when_free;
 use crate::membership;
 use crate::sealed::KgcSecrets;
 use crate::store::{
-    AuditLine, AuthenticatedLine, Authenticator, Findings, KeptKey, NextLine, Position, RegistryKey, Store,
+    AuditLine, AuthenticatedLine, Authenticator, KeptKey, NextLine, Position, RegistryFindings, RegistryKey,
+    Store,
 };
 
 /// Looks for the lock on the file with the key, which another command holds while it changes something.
@@ -82,7 +83,7 @@ impl RegistryKeyFile {
     }
 
     /// The head that is noted, if one is, and what the KGC did not write.
-    pub(crate) fn check(&mut self, config: &Config) -> Result<(Option<AuditHead>, Findings)> {
+    pub(crate) fn check(&mut self, config: &Config) -> Result<(Option<AuditHead>, RegistryFindings)> {
         let (store, key) = open_settled(&config.data_dir, &fingerprint(config)?, &mut *self.file)?;
         Ok((self.file.noted(), findings(&store, &key)?))
     }
@@ -97,7 +98,7 @@ impl RegistryKeyFile {
 
     /// Authenticates the rows that there are, although they are not those that the KGC wrote, and records that.
     /// Returns what was found.
-    pub(crate) fn accept_rows(&mut self, config: &Config) -> Result<Findings> {
+    pub(crate) fn accept_rows(&mut self, config: &Config) -> Result<RegistryFindings> {
         accept_rows(&config.data_dir, &fingerprint(config)?, &mut *self.file)
     }
 
@@ -249,9 +250,9 @@ fn open_settled(
 }
 
 /// Differences of a registry from what the holder of the key wrote.
-fn findings(store: &Store, key: &RegistryKey) -> Result<Findings> {
+fn findings(store: &Store, key: &RegistryKey) -> Result<RegistryFindings> {
     match store.macs().check_rows(key, &mut Position::default()) {
-        Ok(()) => Ok(Findings::default()),
+        Ok(()) => Ok(RegistryFindings::default()),
         Err(Error::ForeignRows(findings)) => Ok(*findings),
         Err(error) => Err(error),
     }
@@ -326,14 +327,14 @@ impl Registrar {
     }
 
     /// Checks all of the registry.
-    pub(crate) fn check(&self) -> Result<Findings> {
+    pub(crate) fn check(&self) -> Result<RegistryFindings> {
         // Another one: that takes a while.
         let store = Store::open(&self.data_dir, &self.fingerprint)?;
         findings(&store, &self.key)
     }
 }
 
-fn accept_rows(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> Result<Findings> {
+fn accept_rows(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> Result<RegistryFindings> {
     let key = match file.registry_key() {
         Some(kept) => kept.key.clone(),
         None => RegistryKey::random(),

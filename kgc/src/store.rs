@@ -40,9 +40,9 @@ pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
 pub(crate) use self::audit::{AuditLine, Checked, NextLine};
 use self::audit::{AuditTable, AuditWriter};
 #[cfg(test)]
-pub(crate) use self::authentication::Finding;
+pub(crate) use self::authentication::RegistryFinding;
 pub(crate) use self::authentication::{
-    AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
+    AuthenticatedLine, Authenticator, KeptKey, Position, RegistryFindings, RegistryKey,
 };
 use self::authentication::{MacTable, MacWriter, Written};
 pub(crate) use self::drones::EnrolledDrone;

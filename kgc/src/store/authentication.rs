@@ -215,7 +215,7 @@ impl Authenticator {
 /// A difference between the registry and what its KGC wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "found")]
-pub(crate) enum Finding {
+pub(crate) enum RegistryFinding {
     /// A line of the audit table, or its MAC or list of rows, is not what was written.
     Line {
         /// The number of the line.
@@ -251,7 +251,7 @@ pub(crate) enum Finding {
     },
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for RegistryFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line { line } => write!(f, "line {line} of the audit table is not authentic"),
@@ -267,9 +267,9 @@ impl fmt::Display for Finding {
 
 /// All differences, by table and row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Findings(pub(crate) Vec<Finding>);
+pub(crate) struct RegistryFindings(pub(crate) Vec<RegistryFinding>);
 
-impl Findings {
+impl RegistryFindings {
     /// Describes the findings in words, at most `limit` of them.
     pub(crate) fn text(&self, limit: usize) -> String {
         let mut shown: Vec<_> = self.0.iter().take(limit).map(ToString::to_string).collect();
@@ -280,7 +280,7 @@ impl Findings {
     }
 }
 
-impl fmt::Display for Findings {
+impl fmt::Display for RegistryFindings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text(4))
     }
@@ -305,7 +305,7 @@ type ByDigest = BTreeMap<Digest, (i64, u64)>;
 struct Check<'a> {
     db: &'a Connection,
     key: &'a RegistryKey,
-    found: Vec<Finding>,
+    found: Vec<RegistryFinding>,
 }
 
 impl Check<'_> {
@@ -332,7 +332,7 @@ impl Check<'_> {
                 }
             };
             if !authentic {
-                self.found.push(Finding::Line { line: position.seq + 1 });
+                self.found.push(RegistryFinding::Line { line: position.seq + 1 });
                 return Ok(vouched);
             }
             for Vouched { table, row, digest } in of_line {
@@ -344,7 +344,7 @@ impl Check<'_> {
         // For a line that is not there yet, or for none at all.
         let planted = rows.keys().chain(macs.keys()).find(|line| **line > position.seq);
         if let Some(line) = planted.copied().or_else(|| position.mac.is_none().then_some(position.seq)) {
-            self.found.push(Finding::Line { line });
+            self.found.push(RegistryFinding::Line { line });
         }
         Ok(vouched)
     }
@@ -393,14 +393,14 @@ impl Check<'_> {
             }
             let table = table.name.to_owned();
             if there.is_empty() {
-                self.found.push(Finding::Deleted { table, row, line });
+                self.found.push(RegistryFinding::Deleted { table, row, line });
             } else {
                 changed.push(row);
-                self.found.push(Finding::Changed { table, row });
+                self.found.push(RegistryFinding::Changed { table, row });
             }
         }
         let inserted = inserted.into_iter().filter(|row| !changed.contains(row));
-        self.found.extend(inserted.map(|row| Finding::Inserted { table: table.name.into(), row }));
+        self.found.extend(inserted.map(|row| RegistryFinding::Inserted { table: table.name.into(), row }));
         Ok(())
     }
 }
@@ -428,7 +428,7 @@ impl MacTable<'_> {
                 // An index from outside could hide rows from queries.
                 let said: String = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
                 if said != "ok" {
-                    check.found.push(Finding::Damaged { what: said });
+                    check.found.push(RegistryFinding::Damaged { what: said });
                 }
             }
             let mut vouched = check.lines(&mut reached)?;
@@ -439,7 +439,7 @@ impl MacTable<'_> {
                     reached.rows.insert(table.name, last);
                 }
             }
-            Ok(Findings(check.found))
+            Ok(RegistryFindings(check.found))
         })?;
         if findings.0.is_empty() {
             *position = reached;

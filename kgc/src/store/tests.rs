@@ -33,7 +33,7 @@ impl Bench {
     }
 
     /// Findings of a check of all rows.
-    fn found(&self) -> Vec<Finding> {
+    fn found(&self) -> Vec<RegistryFinding> {
         let store = Store::open(self.directory.path(), &DEPLOYMENT).expect("open");
         match store.macs().check_rows(&self.key, &mut Position::default()) {
             Ok(()) => Vec::new(),

@@ -166,7 +166,11 @@ fn row_from_outside_is_found_in_each_table_by_its_number() {
         let bench = full();
         bench.tamper(&format!("PRAGMA foreign_keys = OFF; {insert}"));
         let (table_name, inserted) = row(table, last(&bench, table));
-        assert_eq!(bench.found(), [Finding::Inserted { table: table_name, row: inserted }], "{insert}");
+        assert_eq!(
+            bench.found(),
+            [RegistryFinding::Inserted { table: table_name, row: inserted }],
+            "{insert}"
+        );
 
         let bench = full();
         assert_eq!(first(&bench, table), number, "{table}");
@@ -174,11 +178,11 @@ fn row_from_outside_is_found_in_each_table_by_its_number() {
             "PRAGMA foreign_keys = OFF; UPDATE {table} SET {change} WHERE rowid = {number}"
         ));
         let (table_name, changed) = row(table, number);
-        assert_eq!(bench.found(), [Finding::Changed { table: table_name, row: changed }], "{change}");
+        assert_eq!(bench.found(), [RegistryFinding::Changed { table: table_name, row: changed }], "{change}");
 
         let bench = full();
         bench.tamper(&format!("PRAGMA foreign_keys = OFF; DELETE FROM {table} WHERE rowid = {number}"));
-        let [Finding::Deleted { table: found, row, line }] = &bench.found()[..] else {
+        let [RegistryFinding::Deleted { table: found, row, line }] = &bench.found()[..] else {
             panic!("{table}: {:?}", bench.found());
         };
         assert_eq!((found.as_str(), *row), (table, number));
@@ -196,7 +200,7 @@ fn trigger_and_view_from_outside_are_found() {
         let bench = full();
         bench.tamper(sql);
         let found = bench.found();
-        let in_the_schema = |finding: &Finding| finding.to_string().contains("of sqlite_schema");
+        let in_the_schema = |finding: &RegistryFinding| finding.to_string().contains("of sqlite_schema");
         assert!(!found.is_empty() && found.iter().all(in_the_schema), "{sql}: {found:?}");
     }
 }
@@ -207,7 +211,7 @@ fn keys_counter_may_count_and_nothing_else_of_its_row_may_change() {
     bench.tamper("UPDATE attribute_key SET times = times + 1, last_at = last_at + 1");
     assert_eq!(bench.found(), []);
     bench.tamper("UPDATE attribute_key SET handle = zeroblob(32)");
-    assert_eq!(bench.found(), [Finding::Changed { table: "attribute_key".into(), row: 1 }]);
+    assert_eq!(bench.found(), [RegistryFinding::Changed { table: "attribute_key".into(), row: 1 }]);
 }
 
 #[test]
@@ -234,8 +238,10 @@ fn row_that_brings_its_own_line_is_found_without_the_key() {
         "anybody continues the chain of hashes: {continued:?}"
     );
     let row = i64::try_from(revision).expect("small");
-    let expected =
-        [Finding::Line { line: head.seq + 1 }, Finding::Inserted { table: "ibe_approval".into(), row }];
+    let expected = [
+        RegistryFinding::Line { line: head.seq + 1 },
+        RegistryFinding::Inserted { table: "ibe_approval".into(), row },
+    ];
     assert_eq!(bench.found(), expected);
 }
 
@@ -258,7 +264,7 @@ fn list_of_authentic_rows_and_macs_cannot_be_edited() {
         let bench = full();
         bench.tamper(&format!("PRAGMA foreign_keys = OFF; {edit}"));
         let found = bench.found();
-        assert!(matches!(found.first(), Some(Finding::Line { .. })), "{edit}: {found:?}");
+        assert!(matches!(found.first(), Some(RegistryFinding::Line { .. })), "{edit}: {found:?}");
     }
 }
 
@@ -266,7 +272,7 @@ fn list_of_authentic_rows_and_macs_cannot_be_edited() {
 fn registry_under_another_key_is_not_authentic() {
     let mut bench = full();
     bench.key = RegistryKey::random();
-    assert_eq!(bench.found().first(), Some(&Finding::Line { line: 1 }));
+    assert_eq!(bench.found().first(), Some(&RegistryFinding::Line { line: 1 }));
 }
 
 #[test]
@@ -452,7 +458,7 @@ fn interrupted_authentication_is_made_up_for_by_the_next_start() {
 }
 
 /// Findings of a check with the file's key.
-fn bench_found(bench: &Bench, file: &Noted) -> Vec<Finding> {
+fn bench_found(bench: &Bench, file: &Noted) -> Vec<RegistryFinding> {
     let key = file.key.as_ref().expect("a key").key.clone();
     match bench.open().expect("open").macs().check_rows(&key, &mut Position::default()) {
         Ok(()) => Vec::new(),
