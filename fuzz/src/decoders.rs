@@ -3,9 +3,9 @@
 //! bytes.
 
 use quiver_ainq::{
-    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, EpochPart, Header, Identity,
-    IssuedToken, MasterSecret, Membership, OperatorPublicKey, OperatorSecretKey, PendingEnrolment, Ratchet,
-    RevocationStatement, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
+    Bls12381G1, DroneKeypair, DronePublicKey, EnrolmentRequest, Entry, Epoch, EpochPart, GroupMembership,
+    Header, Identity, IssuedToken, MasterSecret, OperatorPublicKey, OperatorSecretKey, PendingEnrolment,
+    Ratchet, RevocationStatement, Ristretto255, SchnorrSignature, SealedReply, SecretValue, Signature,
     SignedRevocationList, SlotSet, SparePair, StatementSignature, Token, TokenStatement,
     UnverifiedPartialKey,
 };
@@ -258,7 +258,7 @@ fn ratchets<S: Staged>(bytes: &[u8]) {
 }
 
 fn memberships<S: Staged>(bytes: &[u8]) {
-    let membership = Membership::<S>::restore(bytes);
+    let membership = GroupMembership::<S>::restore(bytes);
     if let Some(membership) = canonical(bytes, membership, |membership| membership.encode().to_vec()) {
         assert!(membership.group_key().is_none(), "a group key at rest");
         let scene = S::scene();

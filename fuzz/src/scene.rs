@@ -142,7 +142,7 @@ impl<S: Suite> Scene<S> {
             EnrolmentRequest::create(&self.deployment, &token, &[1], [9; 16], &mut rng).expect("a request");
         let verified =
             request.verify(&self.deployment, &[self.operator.public()], 1, START).expect("a valid request");
-        let (reply, _) = self.master.issue(&self.deployment, &verified, 1, &mut rng);
+        let (reply, _) = SealedReply::issue(&self.master, &self.deployment, &verified, 1, &mut rng);
         let keypair = pending.open(&self.deployment, &reply).expect("the reply");
         Enrolled { token, pending, reply, keypair }
     }

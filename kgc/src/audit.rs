@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::membership;
 use crate::registry::{self, RegistryKeyFile};
 use crate::sealed::MasterFile;
-use crate::store::{AuditLine, Checked, Findings, Store};
+use crate::store::{AuditLine, Checked, RegistryFindings, Store};
 
 /// Prints all lines, then fails if the chain does not hold, or its end is missing.
 pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs) -> Result<()> {
@@ -26,8 +26,8 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
     // A registry of an earlier build is brought up to date by that.
     let checked_by = checked_by(config, protection);
     let store = registry::open(config)?;
-    let lines = store.audit_lines()?;
-    let checked = store.check_audit(&lines)?;
+    let lines = store.audit().lines()?;
+    let checked = store.audit().check(&lines)?;
     print(&lines, args.json)?;
     match checked {
         Checked::Whole => {}
@@ -69,7 +69,7 @@ pub(crate) fn run(config: &Config, protection: &ProtectionArgs, args: &AuditArgs
 enum RegistryCheck {
     /// Checked by the running KGC, or by this command with the passphrase or key: the head that is noted, if
     /// one is, and the rows that are not as the KGC wrote them.
-    Done { noted: Option<AuditHead>, findings: Findings },
+    Done { noted: Option<AuditHead>, findings: RegistryFindings },
     /// Not checked, for this reason.
     Nobody(String),
 }
@@ -102,7 +102,7 @@ fn compare(store: &Store, noted: Option<AuditHead>, file: &'static str) -> Resul
 }
 
 /// Prints all findings, each in a line.
-fn print_findings(findings: &Findings, json: bool) -> Result<()> {
+fn print_findings(findings: &RegistryFindings, json: bool) -> Result<()> {
     for finding in &findings.0 {
         let text = if json {
             serde_json::to_string(finding).map_err(std::io::Error::from)?

@@ -121,7 +121,7 @@ impl<F: HeadFile> HeadKeeper<F> {
     }
 
     fn note(&self) -> Result<()> {
-        let Some(head) = self.store.audit_head()? else { return Ok(()) };
+        let Some(head) = self.store.audit().head()? else { return Ok(()) };
         let mut file = lock(&self.file);
         if file.noted() == Some(head) { Ok(()) } else { file.note(head) }
     }
@@ -133,11 +133,11 @@ impl<F: HeadFile> HeadKeeper<F> {
 /// [`Error::AuditCut`].
 pub(crate) fn check(store: &Store, noted: Option<AuditHead>, file: &'static str) -> Result<()> {
     let Some(noted) = noted else { return Ok(()) };
-    let found = store.audit_hash(noted.seq)?;
+    let found = store.audit().hash(noted.seq)?;
     if found == Some(noted.hash) {
         return Ok(());
     }
-    let last = store.audit_head()?.map_or(0, |head| head.seq);
+    let last = store.audit().head()?.map_or(0, |head| head.seq);
     let cut = Cut { noted: noted.seq, last: found.is_none().then_some(last) };
     Err(Error::AuditCut { cut, file })
 }
@@ -148,7 +148,7 @@ pub(crate) fn accept(store: &mut Store, file: &mut dyn HeadFile, now: u64) -> Re
         Err(Error::AuditCut { cut, .. }) => store.note(now, "audit table accepted", "", &cut.to_string())?,
         checked => checked?,
     }
-    store.audit_head()?.map_or(Ok(()), |head| file.note(head))
+    store.audit().head()?.map_or(Ok(()), |head| file.note(head))
 }
 
 /// Difference between a table and the line that was noted.

@@ -132,7 +132,7 @@ pub(crate) fn all<T>(
     read: impl Fn(&AuthorityStatement<Ristretto255>) -> Result<Option<T>>,
 ) -> Result<Vec<RegisteredAuthority<T>>> {
     let mut all = Vec::new();
-    for row in store.authorities()? {
+    for row in store.attributes().authorities()? {
         let statement = SignedAuthority::decode(&row.statement)?.verify(deployment)?;
         if statement.kind.as_str() != kind {
             continue;

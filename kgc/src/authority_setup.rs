@@ -57,7 +57,8 @@ impl AuthoritySetup {
         let authority = SealedAuthority { statement, delivery, master: self.master };
         // The secrets first: an authority in the registry can always make keys.
         authority.store(&config.data_dir, deployment, by)?;
-        writer.record_authority(&authority.statement, clock::unix_now())?;
+        writer
+            .change(clock::unix_now(), |change| change.attributes().record_authority(&authority.statement))?;
         Ok(authority.statement)
     }
 }
@@ -69,7 +70,7 @@ pub(crate) fn write_public(path: &Path, statement: &VerifiedAuthority<Ristretto2
 
 /// Refuses names that are taken, one authority too many, and a public file that is there already.
 pub(crate) fn refuse_taken(store: &Store, name: &Name, public: &Path) -> Result<()> {
-    let known = store.authorities()?;
+    let known = store.attributes().authorities()?;
     if known.iter().any(|row| row.name == name.as_str()) {
         let by = "an attribute authority; an authority is set up once, give another --name".into();
         return Err(Error::NameTaken { name: name.to_string(), by });

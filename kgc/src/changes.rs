@@ -144,31 +144,31 @@ impl Changes {
     /// [`Error::ForeignRows`](crate::error::Error::ForeignRows) if something new is not authentic: nothing is handed
     /// over then, because whoever wrote it may have changed the rest.
     pub(crate) fn read(&self) -> Result<New> {
-        self.store.snapshot(|| self.read_within())
+        self.store.reader().snapshot(|| self.read_within())
     }
 
     fn read_within(&self) -> Result<New> {
         let mut seen = self.seen.clone();
-        self.store.check_rows_within(&self.key, &mut seen.position)?;
+        self.store.macs().check_rows_within(&self.key, &mut seen.position)?;
         let mut commands = Vec::new();
-        let drones = self.store.drones_revoked_after(seen.drones)?;
+        let drones = self.store.drones().revoked_after(seen.drones)?;
         if let Some(last) = drones.last() {
             seen.drones = last.seq;
             let drones = drones.iter().map(|drone| drone.revoked).collect();
             commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
-        let revocation_requests = self.store.revocation_requests_after(seen.revocation_requests)?;
+        let revocation_requests = self.store.revocation_requests().after(seen.revocation_requests)?;
         if let Some((last, _)) = revocation_requests.last() {
             seen.revocation_requests = *last;
             let drones = revocation_requests.iter().map(|(_, drone)| *drone).collect();
             commands.push(Either::Left(KgcCommand::RevokeDrones(drones)));
         }
-        let tokens = self.store.revoked_tokens()?;
+        let tokens = self.store.tokens().revoked()?;
         if let Some(new) = tokens.get(seen.tokens..).filter(|new| !new.is_empty()) {
             commands.push(Either::Left(KgcCommand::RevokeTokens(new.to_vec())));
             seen.tokens = tokens.len();
         }
-        for grant in self.store.grants_after(seen.grants)? {
+        for grant in self.store.attributes().grants_after(seen.grants)? {
             seen.grants = grant.revision;
             commands.push(Either::Right(DeliveryCommand::Keys(IssuerCommand::Grant(grant))));
         }
@@ -191,7 +191,7 @@ impl Changes {
     }
 
     fn new_authorities(&self, seen: &mut Seen) -> Result<Vec<IssuingAuthority<Ristretto255>>> {
-        let mut rows = self.store.authorities()?;
+        let mut rows = self.store.attributes().authorities()?;
         rows.retain(|row| !seen.authorities.contains(&row.fingerprint));
         let Secrets { data_dir, deployment, by } = &self.secrets;
         let sealed = authorities::read(data_dir, deployment, by, &rows)?;

@@ -15,7 +15,7 @@ use crate::store::{EnrolledDrone, Store};
 /// Lists drones.
 pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
     let store = registry::open(config)?;
-    let mut drones = store.drones()?;
+    let mut drones = store.drones().all()?;
     if membership::kept(&config.data_dir)?.is_some() {
         mark_revoked(config, &store, &mut drones)?;
     }
@@ -66,7 +66,7 @@ pub(crate) fn remarks(usage: &RevocationUsage, now: UnixTime) -> Vec<String> {
 
 /// The same of the list in the registry.
 fn remarks_on_kept(store: &Store, now: UnixTime) -> Result<Vec<String>> {
-    let Some(KgcRecord::RevocationList { list, .. }) = store.newest_revocation_list()? else {
+    let Some(KgcRecord::RevocationList { list, .. }) = store.revocation_lists().newest()? else {
         return Ok(Vec::new());
     };
     // It was verified before it was kept.
@@ -77,7 +77,7 @@ fn remarks_on_kept(store: &Store, now: UnixTime) -> Result<Vec<String>> {
 /// Marks drones as revoked that are on the list which enough KGCs signed, because in a quorum no other list
 /// counts.
 fn mark_revoked(config: &Config, store: &Store, drones: &mut [EnrolledDrone]) -> Result<()> {
-    let Some(KgcRecord::RevocationList { list, .. }) = store.newest_revocation_list()? else {
+    let Some(KgcRecord::RevocationList { list, .. }) = store.revocation_lists().newest()? else {
         return Ok(());
     };
     let deployment = config.deployment()?;
@@ -98,7 +98,9 @@ pub(crate) fn revoke(
     if let Some(quorum) = membership::kept(&config.data_dir)? {
         return quorum.revoke(config, protection, which, told);
     }
-    let drone = registry::write(config, protection, |writer| writer.revoke_drone(which, clock::unix_now()))?;
+    let drone = registry::write(config, protection, |writer| {
+        writer.change(clock::unix_now(), |change| change.drones().revoke(which))
+    })?;
     let (name, serial, effect) = (&drone.name, &drone.serial, effect(config));
     let request = KgcRequest::Revocation { serial: serial.clone() };
     let told = match ask_if_running::<RevocationProgress>(config, &request) {

@@ -9,7 +9,7 @@ use quiver_service::Exit;
 use rusqlite::ErrorCode;
 
 use crate::audit_head::Cut;
-use crate::store::Findings;
+use crate::store::RegistryFindings;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
@@ -104,7 +104,7 @@ pub(crate) enum Error {
          the whole data directory from one backup. Without one: stop `kgc serve`, see `kgc audit`, take out what is foreign, \
          and run `kgc audit --accept-rows`"
     )]
-    ForeignRows(Box<Findings>),
+    ForeignRows(Box<RegistryFindings>),
     /// The registry and the file with its key are not of one time.
     #[error(
         "the registry is not the one that {file} authenticates: one of the two was put back from before the registry was \

@@ -15,7 +15,7 @@ use quiver_service::secrets::ProtectionArgs;
 
 use crate::config::Config;
 use crate::error::Result;
-use crate::membership::Membership;
+use crate::membership::KgcQuorum;
 
 /// The features.
 const FEATURES: &[&dyn ListedFeature] = &[
@@ -72,7 +72,7 @@ pub(crate) trait KgcFeature: Sync {
     }
 
     /// The quorum that this file makes a KGC one of; `None` if the feature has no quorums.
-    fn membership(&self, _path: &Path) -> Option<Result<Box<dyn Membership>>> {
+    fn membership(&self, _path: &Path) -> Option<Result<Box<dyn KgcQuorum>>> {
         None
     }
 }
@@ -118,7 +118,7 @@ pub(crate) trait ListedFeature: Sync {
     fn purpose(&self, body: &[u8]) -> Option<Purpose>;
 
     /// See [`KgcFeature::membership`].
-    fn membership(&self, path: &Path) -> Option<Result<Box<dyn Membership>>>;
+    fn membership(&self, path: &Path) -> Option<Result<Box<dyn KgcQuorum>>>;
 }
 
 impl<F: KgcFeature> ListedFeature for F {
@@ -149,7 +149,7 @@ impl<F: KgcFeature> ListedFeature for F {
         KgcFeature::purpose(self, body)
     }
 
-    fn membership(&self, path: &Path) -> Option<Result<Box<dyn Membership>>> {
+    fn membership(&self, path: &Path) -> Option<Result<Box<dyn KgcQuorum>>> {
         KgcFeature::membership(self, path)
     }
 }

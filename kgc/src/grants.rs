@@ -19,13 +19,15 @@ pub(crate) fn make(
     fetch: &str,
 ) -> Result<()> {
     let now = clock::unix_now();
-    let grantee = store.grantee(drone.as_str(), now)?;
-    let before = store.granted(authority, &grantee.serial)?;
+    let grantee = store.attributes().grantee(drone.as_str(), now)?;
+    let before = store.attributes().granted(authority, &grantee.serial)?;
     if before.as_deref() == Some(granted.text.as_str()) {
         terminal::line(&format!("{}: granted already by {}", grantee.name, authority.name))?;
         return Ok(());
     }
-    let revision = store.grant(authority, &grantee, Some(&granted.encoded), &granted.text, now)?;
+    let revision = store.change(now, |change| {
+        change.attributes().grant(authority, &grantee, Some(&granted.encoded), &granted.text)
+    })?;
     let instead = before.map(|text| format!(", in place of: {text}")).unwrap_or_default();
     terminal::line(&format!(
         "{} is granted, by {}, revision {revision}: {}{instead}\n{}; the drone fetches its key ({fetch})",
@@ -46,8 +48,8 @@ pub(crate) fn withdraw(
     held: &str,
 ) -> Result<()> {
     let mut granted = Vec::new();
-    for grantee in store.grantees(authority, drone.as_str())? {
-        if let Some(text) = store.granted(authority, &grantee.serial)? {
+    for grantee in store.attributes().grantees(authority, drone.as_str())? {
+        if let Some(text) = store.attributes().granted(authority, &grantee.serial)? {
             granted.push((grantee, text));
         }
     }
@@ -56,7 +58,9 @@ pub(crate) fn withdraw(
         return Err(Error::NothingGranted { drone, authority });
     }
     for (grantee, text) in granted {
-        store.grant(authority, &grantee, None, &text, clock::unix_now())?;
+        store.change(clock::unix_now(), |change| {
+            change.attributes().grant(authority, &grantee, None, &text)
+        })?;
     }
     terminal::line(&format!("grant of {drone} at {} withdrawn; {}\n{held}", authority.name, effect(config)))?;
     Ok(())
@@ -64,14 +68,14 @@ pub(crate) fn withdraw(
 
 /// The newest word on every drone at the authorities that are shown.
 pub(crate) fn grants_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec<GrantRow>> {
-    let mut grants = store.grants()?;
+    let mut grants = store.attributes().grants()?;
     grants.retain(|grant| shown(&grant.authority));
     Ok(grants)
 }
 
 /// Keys issued by the authorities that are shown.
 pub(crate) fn keys_of(store: &Store, shown: impl Fn(&str) -> bool) -> Result<Vec<KeyRow>> {
-    let mut keys = store.attribute_keys()?;
+    let mut keys = store.attributes().keys()?;
     keys.retain(|key| shown(&key.authority));
     Ok(keys)
 }

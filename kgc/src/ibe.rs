@@ -12,7 +12,7 @@ mod policy;
 mod quorum_share;
 mod release;
 mod setup;
-mod tables;
+pub(crate) mod tables;
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 
 use self::arguments::{IbeCommand, PROGRAM_EXAMPLES};
-use self::tables::PolicyRow;
+use self::tables::{PolicyRow, ReleaseTable, ReleaseWriter};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::{Error, Result};
@@ -77,7 +77,7 @@ fn authority(
     deployment: &Deployment<Ristretto255>,
     store: &Store,
 ) -> Result<Option<ReleaseAuthority<Ristretto255>>> {
-    let row = store.ibe_authority()?;
+    let row = store.master_key().newest()?;
     Ok(row.map(|row| ReleaseAuthority::decode(deployment, &row.statement)).transpose()?)
 }
 
@@ -108,7 +108,9 @@ fn refuse_all_but_missions(condition: &Condition) -> Result<()> {
 
 /// Approves a mission's condition, or withdraws that.
 fn release(config: &Config, store: &mut Store, condition: &Condition, approved: bool) -> Result<()> {
-    let Some(revision) = store.set_ibe_approval(condition, approved, clock::unix_now())? else {
+    let Some(revision) = store
+        .change(clock::unix_now(), |change| ReleaseWriter::of(change).set_approval(condition, approved))?
+    else {
         let word = match (approved, membership::kept(&config.data_dir)?) {
             (false, _) => "not approved".into(),
             (true, None) => "approved already".into(),
@@ -132,10 +134,10 @@ fn release(config: &Config, store: &mut Store, condition: &Condition, approved: 
         true => format!("{condition} approved, revision {revision}; {effect}{others}"),
         false => format!("{condition} withdrawn, revision {revision}; {effect}\nwho has the key keeps it"),
     }];
-    if approved && store.ibe_authority()?.is_none() {
+    if approved && store.master_key().newest()?.is_none() {
         lines.push("there is no master key yet: run `kgc ibe setup`".into());
     }
-    if approved && !covered(&store.ibe_policy_rows()?, condition) {
+    if approved && !covered(&ReleaseTable::of(store).policies()?, condition) {
         lines.push("no policy allows its key to any drone; see `kgc ibe policy`".into());
     }
     Ok(terminal::line(&lines.join("\n"))?)

@@ -98,7 +98,7 @@ pub(crate) fn name_absent(store: &Store) -> Result<()> {
 fn absent(store: &Store) -> Result<Option<String>> {
     let why =
         |name| format!("master key {name}: this program was built without what releases keys of conditions");
-    Ok(store.ibe_authority()?.map(|row| why(row.name)))
+    Ok(store.master_key().newest()?.map(|row| why(row.name)))
 }
 
 #[cfg(test)]
@@ -133,6 +133,6 @@ mod tests {
         };
         assert!(<() as KeyRelease>::open(&Config::default(), &secrets, &store).is_ok());
         assert!(<() as KeyRelease>::changes(&secrets, &store, &mut ()).expect("read").is_empty());
-        assert!(store.ibe_authority().expect("read").is_some());
+        assert!(store.master_key().newest().expect("read").is_some());
     }
 }

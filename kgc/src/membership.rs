@@ -24,7 +24,7 @@ const QUORUM: &str = "quorum";
 pub(crate) type Serving<'a> = Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 /// Quorum that a KGC is one of.
-pub(crate) trait Membership {
+pub(crate) trait KgcQuorum {
     /// Number of its KGCs that act together.
     fn threshold(&self) -> u16;
 
@@ -72,7 +72,7 @@ pub(crate) fn path_in(data_dir: &Path) -> PathBuf {
 /// The same, if the file is there.
 ///
 /// # Errors
-/// That the directory cannot be read.
+/// Failure to read the directory.
 pub(crate) fn file_in(data_dir: &Path) -> Result<Option<PathBuf>> {
     let path = path_in(data_dir);
     private_file::refuse_if_no_directory(data_dir)?;
@@ -88,7 +88,7 @@ pub(crate) fn file_in(data_dir: &Path) -> Result<Option<PathBuf>> {
 ///
 /// # Errors
 /// [`Error::BuiltWithoutQuorum`], those of [`file_in`], and those of a file that describes no quorum.
-pub(crate) fn kept(data_dir: &Path) -> Result<Option<Box<dyn Membership>>> {
+pub(crate) fn kept(data_dir: &Path) -> Result<Option<Box<dyn KgcQuorum>>> {
     let read = |path: PathBuf| read(features::of_kind(QUORUM), &path);
     file_in(data_dir)?.map(read).transpose()
 }
@@ -101,7 +101,7 @@ pub(crate) fn refuse_if_absent(found: &dyn Display) -> Result<()> {
     known(features::of_kind(QUORUM), found).map(|_| ())
 }
 
-fn read(feature: Option<&'static dyn ListedFeature>, path: &Path) -> Result<Box<dyn Membership>> {
+fn read(feature: Option<&'static dyn ListedFeature>, path: &Path) -> Result<Box<dyn KgcQuorum>> {
     let absent = || Error::BuiltWithoutQuorum(path.display().to_string());
     known(feature, &path.display())?.membership(path).unwrap_or_else(|| Err(absent()))
 }

@@ -35,7 +35,7 @@ use crate::audit_head::HeadFile;
 use crate::config::Config;
 use crate::error::Result;
 use crate::features::{AGAIN, FeatureCommand, KgcFeature};
-use crate::membership::{Membership, Serving};
+use crate::membership::{KgcQuorum, Serving};
 
 /// Quorum of KGCs, as a feature of the KGC.
 pub(crate) struct QuorumFeature;
@@ -48,7 +48,7 @@ impl KgcFeature for QuorumFeature {
     const EXAMPLES: Option<&'static str> = Some(QUORUM_STEPS);
     const PROGRAM_EXAMPLES: &'static str = PROGRAM_EXAMPLES;
 
-    fn membership(&self, path: &Path) -> Option<Result<Box<dyn Membership>>> {
+    fn membership(&self, path: &Path) -> Option<Result<Box<dyn KgcQuorum>>> {
         Some(QuorumFile::read(path).map(|pinned| Box::new(pinned) as _))
     }
 }
@@ -74,7 +74,7 @@ impl FeatureCommand for QuorumCommand {
     }
 }
 
-impl Membership for Pinned {
+impl KgcQuorum for Pinned {
     fn threshold(&self) -> u16 {
         self.parameters.threshold()
     }

@@ -21,7 +21,8 @@ use crate::in_use::when_free;
 use crate::membership;
 use crate::sealed::KgcSecrets;
 use crate::store::{
-    AuditLine, AuthenticatedLine, Authenticator, Findings, KeptKey, NextLine, Position, RegistryKey, Store,
+    AuditLine, AuthenticatedLine, Authenticator, KeptKey, NextLine, Position, RegistryFindings, RegistryKey,
+    Store,
 };
 
 /// Looks for the lock on the file with the key, which another command holds while it changes something.
@@ -82,7 +83,7 @@ impl RegistryKeyFile {
     }
 
     /// The head that is noted, if one is, and what the KGC did not write.
-    pub(crate) fn check(&mut self, config: &Config) -> Result<(Option<AuditHead>, Findings)> {
+    pub(crate) fn check(&mut self, config: &Config) -> Result<(Option<AuditHead>, RegistryFindings)> {
         let (store, key) = open_settled(&config.data_dir, &fingerprint(config)?, &mut *self.file)?;
         Ok((self.file.noted(), findings(&store, &key)?))
     }
@@ -97,7 +98,7 @@ impl RegistryKeyFile {
 
     /// Authenticates the rows that there are, although they are not those that the KGC wrote, and records that.
     /// Returns what was found.
-    pub(crate) fn accept_rows(&mut self, config: &Config) -> Result<Findings> {
+    pub(crate) fn accept_rows(&mut self, config: &Config) -> Result<RegistryFindings> {
         accept_rows(&config.data_dir, &fingerprint(config)?, &mut *self.file)
     }
 
@@ -169,7 +170,7 @@ impl RegistryWriter {
     /// itself.
     fn note(&mut self) -> Result<()> {
         let Some(held) = &mut self.held else { return Ok(()) };
-        self.store.audit_head()?.map_or(Ok(()), |head| held.note(head))
+        self.store.audit().head()?.map_or(Ok(()), |head| held.note(head))
     }
 }
 
@@ -230,7 +231,7 @@ pub(crate) fn verify(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn Hea
     let (store, key) = open_settled(data_dir, fingerprint, file)?;
     audit_head::check(&store, file.noted(), file.name())?;
     let mut position = Position::default();
-    store.check_rows(&key, &mut position)?;
+    store.macs().check_rows(&key, &mut position)?;
     Ok(Verified { store, key, position })
 }
 
@@ -249,9 +250,9 @@ fn open_settled(
 }
 
 /// Differences of a registry from what the holder of the key wrote.
-fn findings(store: &Store, key: &RegistryKey) -> Result<Findings> {
-    match store.check_rows(key, &mut Position::default()) {
-        Ok(()) => Ok(Findings::default()),
+fn findings(store: &Store, key: &RegistryKey) -> Result<RegistryFindings> {
+    match store.macs().check_rows(key, &mut Position::default()) {
+        Ok(()) => Ok(RegistryFindings::default()),
         Err(Error::ForeignRows(findings)) => Ok(*findings),
         Err(error) => Err(error),
     }
@@ -277,7 +278,7 @@ fn settle(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> R
     let mut store =
         Store::open_of_any_build(data_dir, fingerprint)?.authenticated_by(Authenticator::Key(key.clone()));
     store.upgrade()?;
-    store.check_rows(&key, &mut Position::default())?;
+    store.macs().check_rows(&key, &mut Position::default())?;
     file.keep_registry_key(KeptKey { key: key.clone(), settled: true })?;
     tracing::warn!(
         "the registry is of an earlier build, which did not authenticate its rows: they were authenticated now as they \
@@ -311,7 +312,7 @@ impl Registrar {
         // It only reads.
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let authenticated = store.authenticate_next(&self.key, &line, rows, last.as_ref())?;
+        let authenticated = store.macs().authenticate_next(&self.key, &line, rows, last.as_ref())?;
         let mac = authenticated.mac;
         *last = Some(authenticated);
         let AuditLine { seq, action, subject, detail, .. } = &line;
@@ -326,14 +327,14 @@ impl Registrar {
     }
 
     /// Checks all of the registry.
-    pub(crate) fn check(&self) -> Result<Findings> {
+    pub(crate) fn check(&self) -> Result<RegistryFindings> {
         // Another one: that takes a while.
         let store = Store::open(&self.data_dir, &self.fingerprint)?;
         findings(&store, &self.key)
     }
 }
 
-fn accept_rows(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> Result<Findings> {
+fn accept_rows(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile) -> Result<RegistryFindings> {
     let key = match file.registry_key() {
         Some(kept) => kept.key.clone(),
         None => RegistryKey::random(),
@@ -346,10 +347,13 @@ fn accept_rows(data_dir: &Path, fingerprint: &[u8; 32], file: &mut dyn HeadFile)
     store.upgrade()?;
     let findings = findings(&store, &key)?;
     if !findings.0.is_empty() {
-        store.authenticate_all("rows accepted", &findings.text(ACCEPTED_SHOWN))?;
+        store.change(clock::unix_now(), |change| {
+            change.macs().authenticate_all("rows accepted", "", &findings.text(ACCEPTED_SHOWN))
+        })?;
     }
     // A table whose end is missing is accepted separately.
-    if let (Ok(()), Some(head)) = (audit_head::check(&store, file.noted(), file.name()), store.audit_head()?)
+    if let (Ok(()), Some(head)) =
+        (audit_head::check(&store, file.noted(), file.name()), store.audit().head()?)
     {
         file.note(head)?;
     }

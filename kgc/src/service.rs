@@ -76,7 +76,7 @@ async fn serve(config: &Config, protection: &ProtectionArgs, file: &DeploymentFi
     let master = Arc::new(Mutex::new(master));
     let head = HeadKeeper::start(Store::open(&config.data_dir, &fingerprint)?, Arc::clone(&master))?;
     let operators = sealed.operators.len();
-    let grants = store.newest_grants()?;
+    let grants = store.attributes().newest_grants()?;
     let secrets =
         Secrets { data_dir: config.data_dir.clone(), deployment: deployment.clone(), by: by.into() };
     let (shares, released) = Release::open(config, &secrets, &store)?;
@@ -157,7 +157,7 @@ pub(crate) fn attribute_server(
     store: &Store,
     grants: Vec<Grant>,
 ) -> Result<(AttributeServer<Ristretto255>, Vec<[u8; 32]>)> {
-    let rows = store.authorities()?;
+    let rows = store.attributes().authorities()?;
     let sealed = authorities::read(&secrets.data_dir, &secrets.deployment, &secrets.by, &rows)?;
     let mut authorities = Vec::new();
     for sealed in sealed {

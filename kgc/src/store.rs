@@ -5,6 +5,9 @@
 //! command line beside the running service); every change is one immediate transaction together with its line
 //! in the audit table and the line's MAC, for which it takes the key in the encrypted file, or the KGC that runs
 //! and holds it. A registry that is opened without is read only.
+//!
+//! Each group of tables has a type for its queries (`drones::DroneTable`), and one for changes within a transaction
+//! (`drones::DroneWriter`).
 
 mod attributes;
 pub(crate) mod audit;
@@ -13,12 +16,14 @@ mod drones;
 pub(crate) mod master_key;
 mod pinned;
 pub(crate) mod policies;
+mod revocation_lists;
 mod revocation_requests;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod tokens;
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,17 +33,27 @@ use quiver_delivery::kgc::DeliveryRecord;
 use quiver_enrolment::KgcRecord;
 use quiver_machine::Either;
 use quiver_service::private_file;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use self::attributes::{AttributeTable, AttributeWriter};
 pub(crate) use self::attributes::{AuthorityRow, GrantRow, KeyRow};
 pub(crate) use self::audit::{AuditLine, Checked, NextLine};
+use self::audit::{AuditTable, AuditWriter};
 #[cfg(test)]
-pub(crate) use self::authentication::Finding;
+pub(crate) use self::authentication::RegistryFinding;
 pub(crate) use self::authentication::{
-    AuthenticatedLine, Authenticator, Findings, KeptKey, Position, RegistryKey,
+    AuthenticatedLine, Authenticator, KeptKey, Position, RegistryFindings, RegistryKey,
 };
+use self::authentication::{MacTable, MacWriter, Written};
 pub(crate) use self::drones::EnrolledDrone;
+use self::drones::{DroneTable, DroneWriter};
+use self::master_key::MasterKeyTable;
+use self::pinned::{PinnedTable, PinnedWriter};
+use self::policies::{AdmissionTable, AdmissionWriter};
+use self::revocation_lists::{RevocationListTable, RevocationListWriter};
+use self::revocation_requests::{RevocationRequestTable, RevocationRequestWriter};
 pub(crate) use self::tokens::Leads;
+use self::tokens::{Ordinals, TokenTable, TokenWriter};
 use crate::error::{Error, Result};
 use crate::kgc_machine::ServingRecord;
 
@@ -51,8 +66,9 @@ pub(crate) struct Store {
     connection: Connection,
     path: PathBuf,
     authenticator: Authenticator,
-    /// The ordinals of the group that a leader's token was last issued for.
-    ordinals: Option<tokens::Ordinals>,
+    /// Ordinals of the group that a leader's token was last issued for; `None` after a change that failed, because
+    /// its tokens were not issued.
+    ordinals: Option<Ordinals>,
 }
 
 impl Store {
@@ -74,7 +90,7 @@ impl Store {
         let mut store = Self::connect(path)?.authenticated_by(Authenticator::Key(key.clone()));
         store.change(at, |change| {
             schema::create(&change.transaction, fingerprint)?;
-            change.authenticate_all("initialised", &hex::encode(fingerprint), "")
+            change.macs().authenticate_all("initialised", &hex::encode(fingerprint), "")
         })?;
         Ok(store)
     }
@@ -131,7 +147,7 @@ impl Store {
             }
             change.sql(schema::upgrade(&change.transaction, version))?;
             let detail = format!("from version {version}; all rows authenticated as they were found");
-            change.authenticate_all("registry upgraded", "", &detail)
+            change.macs().authenticate_all("registry upgraded", "", &detail)
         })
     }
 
@@ -153,27 +169,73 @@ impl Store {
         at: UnixTime,
         body: impl FnOnce(&RegistryTransaction<'_>) -> Result<T>,
     ) -> Result<T> {
-        let (path, authenticator) = (&self.path, &self.authenticator);
+        let (path, authenticator) = (self.path.as_path(), &self.authenticator);
+        let ordinals = Cell::new(self.ordinals.take());
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|error| Error::registry(path, error))?;
-        let change = RegistryTransaction { transaction, path, authenticator, at };
+        let change = RegistryTransaction { transaction, path, authenticator, at, ordinals };
         let result = body(&change)?;
-        change.transaction.commit().map_err(|error| Error::registry(path, error))?;
+        let RegistryTransaction { transaction, ordinals, .. } = change;
+        transaction.commit().map_err(|error| Error::registry(path, error))?;
+        self.ordinals = ordinals.into_inner();
         Ok(result)
     }
 
-    /// Runs reads that see one state of the registry, whatever others write meanwhile.
-    pub(crate) fn snapshot<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
-        let transaction = self.connection.unchecked_transaction();
-        let _ended_at_return = transaction.map_err(|error| Error::registry(&self.path, error))?;
-        body()
+    /// Reads what is in the registry.
+    pub(crate) fn reader(&self) -> RegistryReader<'_> {
+        RegistryReader { db: &self.connection, path: &self.path }
     }
 
-    /// Reads from the registry.
-    pub(crate) fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        body(&self.connection).map_err(|error| Error::registry(&self.path, error))
+    /// Audit table.
+    pub(crate) fn audit(&self) -> AuditTable<'_> {
+        AuditTable(self.reader())
+    }
+
+    /// MACs of the audit table's lines.
+    pub(crate) fn macs(&self) -> MacTable<'_> {
+        MacTable(self.reader())
+    }
+
+    /// Enrolled drones.
+    pub(crate) fn drones(&self) -> DroneTable<'_> {
+        DroneTable(self.reader())
+    }
+
+    /// Enrolments in which this KGC took part as one of a quorum.
+    pub(crate) fn pinned(&self) -> PinnedTable<'_> {
+        PinnedTable(self.reader())
+    }
+
+    /// Tokens known here.
+    pub(crate) fn tokens(&self) -> TokenTable<'_> {
+        TokenTable(self.reader())
+    }
+
+    /// Attribute authorities, grants and keys issued.
+    pub(crate) fn attributes(&self) -> AttributeTable<'_> {
+        AttributeTable(self.reader())
+    }
+
+    /// Policies of admission that were signed.
+    pub(crate) fn admission(&self) -> AdmissionTable<'_> {
+        AdmissionTable(self.reader())
+    }
+
+    /// Versions of the master key of encryption to conditions.
+    pub(crate) fn master_key(&self) -> MasterKeyTable<'_> {
+        MasterKeyTable(self.reader())
+    }
+
+    /// Revocation lists that were signed.
+    pub(crate) fn revocation_lists(&self) -> RevocationListTable<'_> {
+        RevocationListTable(self.reader())
+    }
+
+    /// Revocations that the operator of a quorum's KGC requested.
+    pub(crate) fn revocation_requests(&self) -> RevocationRequestTable<'_> {
+        RevocationRequestTable(self.reader())
     }
 
     /// Makes a batch of a KGC node's records durable.
@@ -183,10 +245,10 @@ impl Store {
 
     /// Records from which a KGC's machine is rebuilt.
     pub(crate) fn records(&self) -> Result<Vec<KgcRecord>> {
-        let mut records = self.issued_records()?;
-        records.extend(self.pinned_records()?);
-        records.extend(self.newest_revocation_list()?);
-        let revoked = self.revoked_tokens()?;
+        let mut records = self.drones().issued_records()?;
+        records.extend(self.pinned().records()?);
+        records.extend(self.revocation_lists().newest()?);
+        let revoked = self.tokens().revoked()?;
         records.extend(revoked.into_iter().map(|token_id| KgcRecord::TokenRevoked { token_id }));
         Ok(records)
     }
@@ -195,16 +257,26 @@ impl Store {
     pub(crate) fn note(&mut self, at: UnixTime, action: &str, subject: &str, detail: &str) -> Result<()> {
         self.change(at, |change| change.audit(action, subject, detail, &[]))
     }
+}
 
-    pub(crate) fn newest_revocation_list(&self) -> Result<Option<KgcRecord>> {
-        use rusqlite::OptionalExtension;
-        let query = "SELECT number, list FROM revocation_list ORDER BY number DESC LIMIT 1";
-        self.read(|db| {
-            let read = |row: &rusqlite::Row<'_>| {
-                Ok(KgcRecord::RevocationList { number: row.get(0)?, list: row.get(1)? })
-            };
-            db.query_row(query, [], read).optional()
-        })
+/// A registry that is read, as it is or with what a change in progress has written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegistryReader<'a> {
+    db: &'a Connection,
+    path: &'a Path,
+}
+
+impl RegistryReader<'_> {
+    /// Reads from the registry; an error names it.
+    pub(crate) fn read<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        body(self.db).map_err(|error| Error::registry(self.path, error))
+    }
+
+    /// Runs reads that see one state of the registry, whatever others write meanwhile.
+    pub(crate) fn snapshot<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<T> {
+        let transaction = self.db.unchecked_transaction();
+        let _ended_at_return = transaction.map_err(|error| Error::registry(self.path, error))?;
+        body()
     }
 }
 
@@ -230,6 +302,8 @@ pub(crate) struct RegistryTransaction<'a> {
     authenticator: &'a Authenticator,
     /// Time of the change.
     pub(crate) at: UnixTime,
+    /// Ordinals that the [`Store`] knew, and knows again once the change is durable.
+    ordinals: Cell<Option<Ordinals>>,
 }
 
 impl RegistryTransaction<'_> {
@@ -238,27 +312,81 @@ impl RegistryTransaction<'_> {
         result.map_err(|error| Error::registry(self.path, error))
     }
 
+    /// Reads the registry with what this change has written.
+    pub(crate) fn reader(&self) -> RegistryReader<'_> {
+        RegistryReader { db: &self.transaction, path: self.path }
+    }
+
+    /// Adds a line to the audit table about rows that were just written, each by its table and number, which it
+    /// authenticates.
+    pub(crate) fn audit(&self, action: &str, subject: &str, detail: &str, rows: &[Written]) -> Result<()> {
+        let line = AuditWriter(self).add_line(action, subject, detail)?;
+        self.macs().authenticate(&line, rows)
+    }
+
+    /// The row that the last INSERT wrote, into this table.
+    pub(crate) fn written(&self, table: &'static str) -> Written {
+        Written { table, row: self.transaction.last_insert_rowid() }
+    }
+
+    /// Writes MACs of the audit table's lines.
+    pub(crate) fn macs(&self) -> MacWriter<'_> {
+        MacWriter(self)
+    }
+
+    /// Changes enrolled drones.
+    pub(crate) fn drones(&self) -> DroneWriter<'_> {
+        DroneWriter(self)
+    }
+
+    /// Changes enrolments in which this KGC takes part as one of a quorum.
+    pub(crate) fn pinned(&self) -> PinnedWriter<'_> {
+        PinnedWriter(self)
+    }
+
+    /// Changes tokens.
+    pub(crate) fn tokens(&self) -> TokenWriter<'_> {
+        TokenWriter(self)
+    }
+
+    /// Changes attribute authorities, grants and keys issued.
+    pub(crate) fn attributes(&self) -> AttributeWriter<'_> {
+        AttributeWriter(self)
+    }
+
+    /// Adds policies of admission.
+    pub(crate) fn admission(&self) -> AdmissionWriter<'_> {
+        AdmissionWriter(self)
+    }
+
+    /// Adds revocation lists.
+    pub(crate) fn revocation_lists(&self) -> RevocationListWriter<'_> {
+        RevocationListWriter(self)
+    }
+
+    /// Adds revocations that the operator of a quorum's KGC requests.
+    pub(crate) fn revocation_requests(&self) -> RevocationRequestWriter<'_> {
+        RevocationRequestWriter(self)
+    }
+
     fn record(&self, record: &ServingRecord) -> Result<()> {
         match record {
-            Either::Left(record) => self.of_the_kgc(record),
-            Either::Right(DeliveryRecord::Keys(record)) => self.attribute_key_issued(record),
+            Either::Left(record) => self.record_of_kgc(record),
+            Either::Right(DeliveryRecord::Keys(record)) => self.attributes().count_key(record),
             Either::Right(DeliveryRecord::Shares(record)) => record.write(self),
         }
     }
 
-    fn of_the_kgc(&self, record: &KgcRecord) -> Result<()> {
+    fn record_of_kgc(&self, record: &KgcRecord) -> Result<()> {
         match record {
-            KgcRecord::Issued { .. } => self.issued(record),
-            KgcRecord::Pinned { .. } => self.pinned(record),
-            KgcRecord::Contributed { token_id, handle, at } => self.contributed(token_id, handle, *at),
-            KgcRecord::Enrolled { token_id, handle, at } => self.enrolled(token_id, handle, *at),
-            KgcRecord::RevocationList { number, list } => {
-                let insert = "INSERT OR IGNORE INTO revocation_list (number, list, at) VALUES (?1, ?2, ?3)";
-                let new = self.sql(self.transaction.execute(insert, params![number, list, self.at]))? > 0;
-                let row = new.then(|| self.written("revocation_list"));
-                self.audit("revocation list signed", &number.to_string(), "", row.as_slice())
+            KgcRecord::Issued { .. } => self.drones().issue(record),
+            KgcRecord::Pinned { .. } => self.pinned().bind(record),
+            KgcRecord::Contributed { token_id, handle, at } => {
+                self.pinned().contribute(token_id, handle, *at)
             }
-            KgcRecord::TokenRevoked { token_id } => self.revoke_token(token_id, ""),
+            KgcRecord::Enrolled { token_id, handle, at } => self.pinned().prove(token_id, handle, *at),
+            KgcRecord::RevocationList { number, list } => self.revocation_lists().add(*number, list),
+            KgcRecord::TokenRevoked { token_id } => self.tokens().revoke(token_id, ""),
         }
     }
 }

@@ -163,7 +163,7 @@ impl Issuer<'_> {
         let leads = args.leads.as_ref().map(|group| Leads { group, ordinal });
         // Recorded first: a token that can be used is in the list, whenever this process ends.
         let issued = match store {
-            Some(store) => store.issue_token((name, leads), now, sign)?,
+            Some(store) => store.change(now, |change| change.tokens().issue(name, leads, sign))?,
             None => sign(match leads {
                 None => Role::Edge,
                 Some(Leads { group, ordinal }) => {
@@ -174,7 +174,7 @@ impl Issuer<'_> {
         let statement = &issued.token.statement;
         if let Err(error) = armour::write_new(out, ArmourKind::Token, &issued.encode()) {
             if let Some(store) = store {
-                store.revoke_tokens_named(&hex::encode(statement.id), now)?;
+                store.change(now, |change| change.tokens().revoke_named(&hex::encode(statement.id)))?;
             }
             return Err(error.into());
         }
@@ -285,7 +285,7 @@ fn is_recorded(
 
 /// Lists tokens.
 pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
-    let tokens = registry::open(config)?.tokens(clock::unix_now())?;
+    let tokens = registry::open(config)?.tokens().all(clock::unix_now())?;
     if json {
         return Ok(terminal::json(&tokens)?);
     }
@@ -302,7 +302,9 @@ pub(crate) fn list(config: &Config, json: bool) -> Result<()> {
 
 /// Revokes a token that was not used.
 pub(crate) fn revoke(config: &Config, protection: &ProtectionArgs, which: &str) -> Result<()> {
-    let revoke = |writer: &mut RegistryWriter| writer.revoke_tokens_named(which, clock::unix_now());
+    let revoke = |writer: &mut RegistryWriter| {
+        writer.change(clock::unix_now(), |change| change.tokens().revoke_named(which))
+    };
     let id = registry::write(config, protection, revoke)?;
     terminal::line(&format!("token {id} revoked; {}", effect(config)))?;
     Ok(())

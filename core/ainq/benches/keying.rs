@@ -22,8 +22,8 @@ use std::time::Duration;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use curve25519_dalek::ristretto::RistrettoPoint;
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, Element, EpochOutput, EpochPart, GroupContext, Identity, Join, Label,
-    Leadership, MasterSecret, Membership, Name, RevocationStatement, Ristretto255, Role, Roster,
+    Batch, Deployment, DroneKeypair, Element, EpochOutput, EpochPart, GroupContext, GroupMembership,
+    Identity, Join, Label, Leadership, MasterSecret, Name, RevocationStatement, Ristretto255, Role, Roster,
     SecretScalar, SecretValue, Signature, SignedItem, Slot, SparePair, SpareStatement, StrategyKind, Suite,
     Times, verify_batch_implicit,
 };
@@ -270,7 +270,7 @@ fn edge(c: &mut Criterion) {
     };
     let header = verify(&welcome);
     let part = EpochPart::Entry(welcome.entries[0].clone());
-    let join = || Membership::join(&context, &drone.keypair, &drone.secret, &header, &part).unwrap();
+    let join = || GroupMembership::join(&context, &drone.keypair, &drone.secret, &header, &part).unwrap();
     c.bench_function("edge/key_retrieval", |b| b.iter(join));
     let member = join();
     let next = world.rekey(&mut leadership, Batch::default());

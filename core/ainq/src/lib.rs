@@ -104,7 +104,7 @@ pub use header::{
 };
 pub use kem::{KEM_TAG_LEN, KemKey, KemPair, KemTag, KemTerm, MAX_KEM_STEPS, TermKeys};
 pub use leadership::{Batch, EpochOutput, Join, Leadership, Times};
-pub use membership::Membership;
+pub use membership::GroupMembership;
 pub use pairwise::{
     MAX_SKIP, PairContext, REQUEST_LEN, Ratchet, ack_tag, catch_up_tag, fresh_tag, leave_tag,
 };

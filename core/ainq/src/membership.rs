@@ -25,8 +25,8 @@ use crate::{
 
 /// A drone's place in a group and the keys that come with it.
 #[derive(derive_more::Debug)]
-#[debug("Membership {{ group: {group:?}, slot: {slot:?}, epoch: {epoch:?}, synced: {}, .. }}", self.synced())]
-pub struct Membership<S: Suite> {
+#[debug("GroupMembership {{ group: {group:?}, slot: {slot:?}, epoch: {epoch:?}, synced: {}, .. }}", self.synced())]
+pub struct GroupMembership<S: Suite> {
     group: Name,
     /// The leader of the term, so that no other continues it.
     leader: Handle,
@@ -57,7 +57,7 @@ impl<S: Suite> LeaderKeys<S> {
     }
 }
 
-impl<S: Suite> Membership<S> {
+impl<S: Suite> GroupMembership<S> {
     /// Enters the group by a Welcome: the header of the epoch that adds the drone, and its part: an entry
     /// under `flat`, a path message under `tree`, whose r the caller has found to be its own n_e. The secret
     /// belongs to the E_now of the join request; erase it once the membership is durable.

@@ -8,7 +8,7 @@ use quiver_service_testing::Process;
 use quiver_service_testing::eventually;
 
 use crate::console::Console;
-use crate::wire::{End, Wire};
+use crate::wire::{EmulatedWire, End};
 
 /// An emulated board.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct EmulatedBoard {
     /// The board's console.
     pub console: Console,
     /// The line to its gateway, which dials [`End::Gateway`].
-    pub wire: Wire,
+    pub wire: EmulatedWire,
 }
 
 /// The ports on 127.0.0.1 that an emulator is to dial.
@@ -38,7 +38,7 @@ impl EmulatedBoard {
     /// If the emulator cannot be started or does not connect.
     #[must_use]
     pub fn start(log: &Path, command: impl FnOnce(Ports) -> Command) -> Self {
-        Self::start_on(Wire::new(1), log, command)
+        Self::start_on(EmulatedWire::new(1), log, command)
     }
 
     /// Starts a board, as [`start`](Self::start) does, on an existing wire: the board takes the place of the
@@ -47,7 +47,7 @@ impl EmulatedBoard {
     /// # Panics
     /// As [`start`](Self::start).
     #[must_use]
-    pub fn start_on(wire: Wire, log: &Path, command: impl FnOnce(Ports) -> Command) -> Self {
+    pub fn start_on(wire: EmulatedWire, log: &Path, command: impl FnOnce(Ports) -> Command) -> Self {
         let console = listener();
         let ports = Ports { link: wire.port(End::Board), console: port(&console) };
         let emulator = Process::start(command(ports), log);
@@ -55,7 +55,7 @@ impl EmulatedBoard {
     }
 
     /// A board of an emulator that dials its console here.
-    pub(crate) fn dialled(emulator: Process, console: &TcpListener, wire: Wire, log: &Path) -> Self {
+    pub(crate) fn dialled(emulator: Process, console: &TcpListener, wire: EmulatedWire, log: &Path) -> Self {
         let line = accept(console, &emulator);
         Self { console: Console::new(line, &log.with_extension("console")), emulator, wire }
     }

@@ -10,7 +10,7 @@ use quiver_service_testing::build::root;
 
 use crate::board::{EmulatedBoard, Ports, accept, listener, port};
 use crate::control::ControlPort;
-use crate::wire::{End, Wire};
+use crate::wire::{EmulatedWire, End};
 
 /// Exit status of a model that lost power in the flash operation at which it was told to.
 pub const POWER_LOST: i32 = 75;
@@ -56,7 +56,7 @@ impl Model {
     /// If it cannot be started.
     #[must_use]
     pub fn start(log: &Path, image: &Path, setup: &ModelSetup) -> Self {
-        Self::start_on(Wire::new(setup.seed), log, image, setup)
+        Self::start_on(EmulatedWire::new(setup.seed), log, image, setup)
     }
 
     /// Starts another model in this one's place, on the same wire: as when power comes back.
@@ -68,7 +68,7 @@ impl Model {
         *self = Self::start_on(self.board.wire.clone(), log, image, setup);
     }
 
-    fn start_on(wire: Wire, log: &Path, image: &Path, setup: &ModelSetup) -> Self {
+    fn start_on(wire: EmulatedWire, log: &Path, image: &Path, setup: &ModelSetup) -> Self {
         let mut models = Self::start_all(vec![wire], &[(log, image, setup)]);
         models.remove(0)
     }
@@ -80,11 +80,11 @@ impl Model {
     /// If they cannot be started.
     #[must_use]
     pub fn together(chips: &[(&Path, &Path, &ModelSetup)]) -> Vec<Self> {
-        let wires = chips.iter().map(|(_, _, setup)| Wire::new(setup.seed)).collect();
+        let wires = chips.iter().map(|(_, _, setup)| EmulatedWire::new(setup.seed)).collect();
         Self::start_all(wires, chips)
     }
 
-    fn start_all(wires: Vec<Wire>, chips: &[(&Path, &Path, &ModelSetup)]) -> Vec<Self> {
+    fn start_all(wires: Vec<EmulatedWire>, chips: &[(&Path, &Path, &ModelSetup)]) -> Vec<Self> {
         let sockets: Vec<_> = chips.iter().map(|_| [listener(), listener()]).collect();
         let mut command = command();
         for (index, (_, image, setup)) in chips.iter().enumerate() {

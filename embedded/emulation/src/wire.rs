@@ -98,12 +98,12 @@ struct WireState {
 /// A line. Each end may come and go: a new connection takes the place of the one before. A clone is the same
 /// line.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct EmulatedWire {
     ports: [u16; 2],
     shared: Arc<Mutex<WireState>>,
 }
 
-impl Wire {
+impl EmulatedWire {
     /// A line that waits for both ends. All disturbance follows from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use quiver_service_testing::eventually;
 
-    fn ends(wire: &Wire) -> (TcpStream, TcpStream) {
+    fn ends(wire: &EmulatedWire) -> (TcpStream, TcpStream) {
         let dial = |end| TcpStream::connect((Ipv4Addr::LOCALHOST, wire.port(end))).expect("listens");
         let ends = (dial(End::Board), dial(End::Gateway));
         eventually("both ends are taken", || wire.lock().sockets.iter().all(Option::is_some).then_some(()));
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn bytes_go_both_ways_and_are_remembered() {
-        let wire = Wire::new(0);
+        let wire = EmulatedWire::new(0);
         let (mut board, mut gateway) = ends(&wire);
         board.write_all(b"hello").expect("write");
         assert_eq!(hear(&mut gateway, 5), b"hello");
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn gateway_that_comes_back_takes_its_place() {
-        let wire = Wire::new(0);
+        let wire = EmulatedWire::new(0);
         let (mut board, gateway) = ends(&wire);
         drop(gateway);
         let mut again = TcpStream::connect((Ipv4Addr::LOCALHOST, wire.port(End::Gateway))).expect("listens");

@@ -6,7 +6,6 @@ use std::time::Duration;
 use quiver_crypto::Digest;
 use quiver_datagram::{Config, DatagramCounters, Datagrams, Event, Payload, PayloadOrigin, Priority};
 use quiver_group::Edge;
-use quiver_link::encode_line;
 
 use crate::{S, TestNetwork, TestNetworkNode};
 
@@ -81,7 +80,7 @@ impl TestNetwork {
     /// # Panics
     /// If it is too long for a line.
     pub fn broadcast(&mut self, datagram: &[u8]) {
-        self.for_board.extend(encode_line(0, datagram).unwrap());
+        self.line.put(datagram);
         self.hear(None, datagram);
     }
 
@@ -113,7 +112,7 @@ impl TestNetwork {
             let node = self.listeners[index].node;
             while let Some(datagram) = self.listeners[index].datagrams.poll_datagram(now) {
                 busy = true;
-                self.for_board.extend(encode_line(0, &datagram).unwrap());
+                self.line.put(&datagram);
                 self.hear(Some(node), &datagram);
                 self.member_datagrams.push(datagram);
             }

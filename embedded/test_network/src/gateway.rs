@@ -8,7 +8,6 @@ use quiver_machine::{Peer, Route, Via};
 use quiver_testbed::{Puppet, PuppetEvent};
 use rand_core::RngCore;
 
-use crate::radio::Radio;
 use crate::{EPOCH_START, GROUP, TestNetwork, TestNetworkNode};
 
 impl TestNetwork {
@@ -18,7 +17,7 @@ impl TestNetwork {
         }
         let (now, mut busy, mut broadcast) = (self.net.time(), !heard.is_empty(), Vec::new());
         while let Some(frame) = self.decoder.next_frame(&mut heard) {
-            if self.radio.as_mut().is_some_and(Radio::loses) {
+            if self.line.loses() {
                 continue;
             }
             self.sent.extend(frame.datagram);
@@ -36,7 +35,7 @@ impl TestNetwork {
         }
         while let Some(datagram) = self.gateway.poll_datagram(now, EPOCH_START + now.as_secs()) {
             busy = true;
-            self.put_on_air(&datagram);
+            self.line.put_on_air(&datagram);
         }
         busy
     }
@@ -58,8 +57,8 @@ impl TestNetwork {
             }
             GatewayEvent::Block { peer } => panic!("the board blocks {peer}"),
             GatewayEvent::Report(report) => self.report = Some(report),
-            GatewayEvent::TakesBroadcasts { max_message } => self.board_takes_broadcasts(max_message),
-            GatewayEvent::HasBroadcast { digest } => self.board_has_broadcast(digest),
+            GatewayEvent::TakesBroadcasts { max_message } => self.line.begin_broadcasts(max_message),
+            GatewayEvent::HasBroadcast { digest } => self.line.confirm_broadcast(self.net.time(), digest),
             GatewayEvent::Lost => self.disconnect_all(),
         }
     }
@@ -76,7 +75,7 @@ impl TestNetwork {
 
     /// Ends the board's connections without telling it.
     fn disconnect_all(&mut self) {
-        self.board_takes_no_broadcasts();
+        self.line.end_broadcasts(self.net.time());
         self.net.disconnect_all(TestNetworkNode::Board);
         self.board_events();
         self.wants = Wants::default();
@@ -110,9 +109,23 @@ impl TestNetwork {
         busy
     }
 
-    /// Sends the board in its session what was published to the group.
-    pub(crate) fn send_publication(&mut self, from: u64, bytes: Vec<u8>) {
-        let _ = self.gateway.send(&ToBoard::Received { from, via: quiver_link::Via::Group, bytes });
+    /// Sends as a broadcast what was published; false if it is to go in the session.
+    fn send_as_broadcast(&mut self, message: &[u8]) -> bool {
+        let (sent, repeated) = (self.gateway.fragments(), self.gateway.counters().repeated);
+        self.line.broadcast(self.net.time(), message, sent, repeated)
+    }
+
+    /// Sends frames of broadcasts, and in the session what the board did not confirm.
+    pub(crate) fn work_broadcasts(&mut self) -> bool {
+        let mut busy = self.line.send_frames(self.net.time());
+        while let Some(bytes) = self.line.poll_missed() {
+            busy = true;
+            if let Some(from) = self.net.peer(TestNetworkNode::Board, TestNetworkNode::Leader) {
+                let message = ToBoard::Received { from: from.0, via: quiver_link::Via::Group, bytes };
+                let _ = self.gateway.send(&message);
+            }
+        }
+        busy
     }
 
     /// Sends the board these bytes as if they came from its leader.
@@ -131,7 +144,7 @@ impl TestNetwork {
     pub fn restart_gateway(&mut self) {
         self.disconnect_all();
         let limits =
-            if self.radio.is_some() { EndpointLimits::radio(1 << 17) } else { EndpointLimits::line(1 << 17) };
+            if self.line.is_radio() { EndpointLimits::radio(1 << 17) } else { EndpointLimits::line(1 << 17) };
         self.gateway = GatewayEndpoint::new(limits, self.rng.next_u32());
         self.decoder = LineDecoder::new();
     }

@@ -25,10 +25,10 @@ use quiver_machine::Route;
 pub use quiver_testbed::{EPOCH_START, name};
 use quiver_testbed::{Net, NodeSet, Partition, Puppet, token_grant};
 use rand_chacha::ChaCha20Rng;
-use rand_chacha::rand_core::SeedableRng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use self::datagrams::Listener;
-use self::radio::Radio;
+pub use self::radio::BoardLine;
 
 type S = Ristretto255;
 
@@ -70,10 +70,8 @@ pub struct TestNetwork {
     pub member_datagrams: Vec<Vec<u8>>,
     /// Companions that exchange datagrams.
     listeners: Vec<Listener>,
-    /// Bytes that wait for the board's line.
-    for_board: Vec<u8>,
-    /// The radio in place of the line.
-    radio: Option<Radio>,
+    /// The line to the board.
+    pub line: BoardLine,
 }
 
 impl TestNetwork {
@@ -116,9 +114,15 @@ impl TestNetwork {
             board_datagrams: Vec::new(),
             member_datagrams: Vec::new(),
             listeners: Vec::new(),
-            for_board: Vec::new(),
-            radio: None,
+            line: BoardLine::default(),
         }
+    }
+
+    /// Makes the board's line a radio that loses `loss` of a hundred frames. Its gateway sends coded broadcasts if
+    /// `codes`, with parity if `parity`. To be called before anything runs.
+    pub fn use_radio(&mut self, loss: u32, codes: bool, parity: bool) {
+        self.gateway = GatewayEndpoint::new(EndpointLimits::radio(1 << 17), 77);
+        self.line = BoardLine::radio(self.rng.next_u64(), loss, codes, parity);
     }
 
     /// Provisioning of a board of this name.
@@ -217,7 +221,10 @@ impl TestNetwork {
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         let gateway = self.gateway.timeout().filter(|_| self.gateway_up);
-        [gateway, self.net.due(), self.datagrams_due(), self.broadcasts_due()].into_iter().flatten().min()
+        [gateway, self.net.due(), self.datagrams_due(), self.line.broadcasts_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Handles bytes from the board's line, and all that is due. Returns whether there was anything, and so
@@ -233,7 +240,7 @@ impl TestNetwork {
     /// Takes the bytes for the board's line.
     #[must_use]
     pub fn take_bytes(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.for_board)
+        self.line.take_bytes()
     }
 }
 

@@ -1,20 +1,27 @@
-//! A radio between board and gateway in place of the line: it loses frames, and carries coded broadcasts.
+//! The board's line, or a radio in its place: it loses frames, and carries coded broadcasts.
 
 use std::time::Duration;
 
+use quiver_link::encode_line;
 use quiver_link::erasure::{Broadcaster, BroadcasterCounters, BroadcasterLimits, CodedFrame};
-use quiver_link::{EndpointLimits, GatewayEndpoint, encode_line};
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
-
-use crate::{TestNetwork, TestNetworkNode};
 
 /// Number of the board, and of another that takes broadcasts, so that there are any.
 const BOARD: u16 = 1;
 const OTHER: u16 = 2;
 
-/// See the [module](self).
-pub(crate) struct Radio {
+/// The line to the board.
+#[derive(Default)]
+pub struct BoardLine {
+    /// Bytes that wait for the board.
+    bytes: Vec<u8>,
+    /// The radio in place of the line.
+    radio: Option<RadioLink>,
+}
+
+/// A radio between board and gateway.
+struct RadioLink {
     /// Frames of a hundred that are lost, both ways.
     loss: u32,
     chance: ChaCha20Rng,
@@ -33,21 +40,13 @@ pub(crate) struct Radio {
     jammed: (u8, u8),
 }
 
-impl Radio {
-    /// Returns true if the next frame is lost.
-    pub(crate) fn loses(&mut self) -> bool {
-        self.chance.next_u32() % 100 < self.loss
-    }
-}
-
-impl TestNetwork {
-    /// The board's line is a radio that loses `loss` of a hundred frames. Its gateway sends coded broadcasts if
-    /// `codes`, with parity if `parity`. To be called before anything runs.
-    pub fn use_radio(&mut self, loss: u32, codes: bool, parity: bool) {
-        self.gateway = GatewayEndpoint::new(EndpointLimits::radio(1 << 17), 77);
-        self.radio = Some(Radio {
+impl BoardLine {
+    /// A radio that loses `loss` of a hundred frames, by chance from `seed`. Its gateway sends coded broadcasts if
+    /// `codes`, with parity if `parity`.
+    pub(crate) fn radio(seed: u64, loss: u32, codes: bool, parity: bool) -> Self {
+        let radio = RadioLink {
             loss,
-            chance: ChaCha20Rng::seed_from_u64(self.rng.next_u64()),
+            chance: ChaCha20Rng::seed_from_u64(seed),
             broadcaster: Broadcaster::new(BroadcasterLimits::radio()),
             codes,
             parity,
@@ -55,7 +54,17 @@ impl TestNetwork {
             coded: Vec::new(),
             missed: 0,
             jammed: (0, 0),
-        });
+        };
+        Self { bytes: Vec::new(), radio: Some(radio) }
+    }
+
+    pub(crate) const fn is_radio(&self) -> bool {
+        self.radio.is_some()
+    }
+
+    /// Returns true if the next frame is lost.
+    pub(crate) fn loses(&mut self) -> bool {
+        self.radio.as_mut().is_some_and(|radio| radio.chance.next_u32() % 100 < radio.loss)
     }
 
     /// Makes the radio lose, from now on, `loss` of a hundred frames.
@@ -91,18 +100,18 @@ impl TestNetwork {
         self.radio.as_ref().map(|radio| radio.broadcaster.counters()).unwrap_or_default()
     }
 
-    /// Puts a datagram on the board's line, as it is.
+    /// Puts a datagram on the line, as it is.
     ///
     /// # Panics
     /// If no line takes it.
-    pub fn put_on_line(&mut self, datagram: &[u8]) {
-        self.for_board.extend(encode_line(0, datagram).unwrap());
+    pub fn put(&mut self, datagram: &[u8]) {
+        self.bytes.extend(encode_line(0, datagram).unwrap());
     }
 
     /// Sends the board a datagram, which the radio may lose.
     pub(crate) fn put_on_air(&mut self, datagram: &[u8]) {
-        if !self.radio.as_mut().is_some_and(Radio::loses) {
-            self.put_on_line(datagram);
+        if !self.loses() {
+            self.put(datagram);
         }
     }
 
@@ -114,16 +123,22 @@ impl TestNetwork {
             let piece: Vec<u8> = coded.piece.iter().map(|byte| byte ^ copy).collect();
             let spoilt = CodedFrame { piece: &piece, ..coded };
             if coded.index < frames {
-                self.put_on_line(&spoilt.encode());
+                self.put(&spoilt.encode());
             }
             let other = CodedFrame { digest: [0; 4], ..spoilt };
-            self.put_on_line(&other.encode());
+            self.put(&other.encode());
         }
         self.put_on_air(frame);
         self.put_on_air(frame);
     }
 
-    pub(crate) fn board_takes_broadcasts(&mut self, max_message: u32) {
+    /// Takes the bytes that wait for the board.
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Sends the board coded broadcasts from now on, if the gateway codes.
+    pub(crate) fn begin_broadcasts(&mut self, max_message: u32) {
         if let Some(radio) = self.radio.as_mut().filter(|radio| radio.codes) {
             let longest = usize::try_from(max_message).unwrap();
             radio.broadcaster.add(BOARD, longest);
@@ -131,24 +146,23 @@ impl TestNetwork {
         }
     }
 
-    pub(crate) fn board_takes_no_broadcasts(&mut self) {
-        let now = self.net.time();
+    /// Sends the board no more broadcasts.
+    pub(crate) fn end_broadcasts(&mut self, now: Duration) {
         if let Some(radio) = &mut self.radio {
             radio.broadcaster.remove(now, BOARD);
         }
     }
 
-    pub(crate) fn board_has_broadcast(&mut self, digest: [u8; 4]) {
-        let now = self.net.time();
+    /// Notes that the board has the broadcast of this digest.
+    pub(crate) fn confirm_broadcast(&mut self, now: Duration, digest: [u8; 4]) {
         if let Some(radio) = &mut self.radio {
             radio.broadcaster.confirm(now, BOARD, digest);
         }
     }
 
-    /// Sends as a broadcast what was published; false if it is to go in the session.
-    pub(crate) fn send_as_broadcast(&mut self, message: &[u8]) -> bool {
-        let now = self.net.time();
-        let (sent, repeated) = (self.gateway.fragments(), self.gateway.counters().repeated);
+    /// Sends a message as a broadcast; false if it is to go in the session, which so far sent `sent` fragments and
+    /// repeated `repeated`.
+    pub(crate) fn broadcast(&mut self, now: Duration, message: &[u8], sent: u64, repeated: u64) -> bool {
         let Some(radio) = &mut self.radio else { return false };
         let (sent_before, repeated_before) = std::mem::replace(&mut radio.fragments, (sent, repeated));
         if radio.parity {
@@ -161,9 +175,9 @@ impl TestNetwork {
         self.radio.as_ref()?.broadcaster.timeout()
     }
 
-    /// Sends frames of broadcasts, and in the session what the board did not confirm.
-    pub(crate) fn work_broadcasts(&mut self) -> bool {
-        let (now, mut busy) = (self.net.time(), false);
+    /// Sends frames of broadcasts. Returns whether there were any.
+    pub(crate) fn send_frames(&mut self, now: Duration) -> bool {
+        let mut busy = false;
         if let Some(radio) = &mut self.radio {
             radio.broadcaster.handle_timeout(now);
         }
@@ -173,13 +187,14 @@ impl TestNetwork {
             self.put_on_air_jammed(&frame, jammed);
             self.radio.iter_mut().for_each(|radio| radio.coded.push(frame.clone()));
         }
-        while let Some(missed) = self.radio.as_mut().and_then(|radio| radio.broadcaster.poll_missed()) {
-            busy = true;
-            self.radio.iter_mut().for_each(|radio| radio.missed += 1);
-            if let Some(from) = self.net.peer(TestNetworkNode::Board, TestNetworkNode::Leader) {
-                self.send_publication(from.0, missed.message);
-            }
-        }
         busy
+    }
+
+    /// The next message that the board did not confirm.
+    pub(crate) fn poll_missed(&mut self) -> Option<Vec<u8>> {
+        let radio = self.radio.as_mut()?;
+        let missed = radio.broadcaster.poll_missed()?;
+        radio.missed += 1;
+        Some(missed.message)
     }
 }

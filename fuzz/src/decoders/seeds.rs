@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Bls12381G1, Entry, EpochPart, GroupContext, Header, Identity, Join, Label, Leadership, Membership,
-    RevocationStatement, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair, StrategyKind,
-    Suite, Times,
+    Batch, Bls12381G1, Entry, EpochPart, GroupContext, GroupMembership, Header, Identity, Join, Label,
+    Leadership, RevocationStatement, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair,
+    StrategyKind, Suite, Times,
 };
 use quiver_crypto::canonical::Writer;
 
@@ -204,8 +204,13 @@ fn memberships<S: Suite>(scene: &Scene<S>) -> Vec<Vec<u8>> {
     let leader = leader.keypair.public().clone();
     let context = GroupContext { deployment: scene.deployment.clone(), group, leader };
     let verified = verified.expect("an honest header");
-    let membership =
-        Membership::join(&context, &edge.keypair, ephemeral, &verified, &EpochPart::Entry(entry.clone()))
-            .expect("a welcome");
+    let membership = GroupMembership::join(
+        &context,
+        &edge.keypair,
+        ephemeral,
+        &verified,
+        &EpochPart::Entry(entry.clone()),
+    )
+    .expect("a welcome");
     vec![membership.encode().to_vec(), scene.tree().member.encode().to_vec()]
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Bls12381G1, Delta, EpochPart, Error, GroupContext, Header, Join, Label, Leadership, Membership,
-    PathMessage, RevocationStatement, Ristretto255, Roster, SparePair, StrategyKind, Suite, Times,
-    VerifiedHeader,
+    Batch, Bls12381G1, Delta, EpochPart, Error, GroupContext, GroupMembership, Header, Join, Label,
+    Leadership, PathMessage, RevocationStatement, Ristretto255, Roster, SparePair, StrategyKind, Suite,
+    Times, VerifiedHeader,
 };
 
 use crate::scene::{GROUP, START, Scene, Staged, canonical, name, rng};
@@ -18,7 +18,7 @@ const OTHERS: u8 = 6;
 #[derive(Debug)]
 pub struct TreeMember<S: Suite> {
     /// The member.
-    pub member: Membership<S>,
+    pub member: GroupMembership<S>,
     /// The header of the next epoch, in which a neighbour leaves.
     pub header: Header<S>,
     /// Wraps of the tree.
@@ -61,7 +61,7 @@ impl<S: Suite> TreeMember<S> {
         let joined = leadership.rekey(leader, batch, &times, &mut rng).expect("an epoch");
         let welcome = EpochPart::Path(leadership.path_message(0, &[1; 16]).expect("a path"));
         let header = verified(scene, &joined.header).expect("an honest header");
-        let member = Membership::join_with_pair(&context, edge, &ephemeral, &header, &welcome);
+        let member = GroupMembership::join_with_pair(&context, edge, &ephemeral, &header, &welcome);
         let member = member.expect("a welcome");
         let joined = (joined.header, joined.wraps.expect("wraps").whole());
         let batch = Batch { removals: vec![1, 5], ..Batch::default() };
@@ -81,14 +81,18 @@ fn verified<S: Suite>(scene: &Scene<S>, header: &Header<S>) -> Result<VerifiedHe
     header.clone().verify(&scene.deployment, &name(GROUP), None, &RevocationStatement::empty(), START)
 }
 
-fn advance<S: Suite>(scene: &Scene<S>, header: &Header<S>, part: &EpochPart) -> Result<Membership<S>, Error> {
+fn advance<S: Suite>(
+    scene: &Scene<S>,
+    header: &Header<S>,
+    part: &EpochPart,
+) -> Result<GroupMembership<S>, Error> {
     let edge = &scene.honest().edge.keypair;
     scene.tree().member.advance(&context(scene), edge, None, &verified(scene, header)?, part)
 }
 
-fn join<S: Suite>(scene: &Scene<S>, header: &Header<S>, delta: &Delta) -> Result<Membership<S>, Error> {
+fn join<S: Suite>(scene: &Scene<S>, header: &Header<S>, delta: &Delta) -> Result<GroupMembership<S>, Error> {
     let (edge, ephemeral) = (&scene.honest().edge.keypair, &scene.tree().ephemeral);
-    Membership::join_by_wraps(&context(scene), edge, ephemeral, &verified(scene, header)?, 0, delta)
+    GroupMembership::join_by_wraps(&context(scene), edge, ephemeral, &verified(scene, header)?, 0, delta)
 }
 
 /// A header as a leader makes it that signs anything, for these wraps.

@@ -45,7 +45,7 @@ pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bo
     let authorities: Vec<_> = known.iter().map(|known| line(known, now)).collect();
     let shown = |name: &str| authorities.iter().any(|line| line.name == name);
     let (certified, credentials) = (grants_of(store, shown)?, keys_of(store, shown)?);
-    let listing = AbkeListing { certified, credentials, policies: store.policies()?, authorities };
+    let listing = AbkeListing { certified, credentials, policies: store.admission().all()?, authorities };
     if json {
         return Ok(terminal::json(&listing)?);
     }

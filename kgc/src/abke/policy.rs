@@ -58,7 +58,7 @@ pub(crate) fn run(
         not_after: policy.not_after,
         text: &policy.text,
     };
-    writer.record_policy(&signed, now)?;
+    writer.change(now, |change| change.admission().record(&signed))?;
     armour::write_new(&out, ArmourKind::AdmissionPolicy, &policy.bytes())?;
     terminal::line(&format!(
         "{}  public: policy {name} for leaders of {}, over the fields of {}, until {}\n{}, {} of them AND",

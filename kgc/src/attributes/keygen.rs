@@ -26,7 +26,7 @@ pub(crate) fn run(
 ) -> Result<()> {
     let (known, granted) = chosen(writer, deployment, &args.what)?;
     let whom = match &args.drone {
-        Some(drone) => writer.grantee(drone.as_str(), clock::unix_now())?.name,
+        Some(drone) => writer.attributes().grantee(drone.as_str(), clock::unix_now())?.name,
         None => "-".into(),
     };
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.key", known.row.name)));
@@ -43,7 +43,9 @@ pub(crate) fn run(
     }
     let length = key.len();
     // Audited first: every key that leaves is in the audit table.
-    writer.record_key_file(&known.row.name, &whom, &granted.text, clock::unix_now())?;
+    writer.change(clock::unix_now(), |change| {
+        change.attributes().record_key_file(&known.row.name, &whom, &granted.text)
+    })?;
     let entry = KeyringEntry { authority: known.statement, key: Some(HeldKey { grant: 0, key }) };
     keyring::write_key(&out, &entry)?;
     terminal::line(&format!(

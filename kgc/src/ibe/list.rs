@@ -5,7 +5,7 @@ use quiver_service::{clock, terminal};
 use serde::Serialize;
 
 use super::authority;
-use super::tables::{ApprovalRow, PolicyRow, ShareRow};
+use super::tables::{ApprovalRow, PolicyRow, ReleaseTable, ShareRow};
 use crate::error::Result;
 use crate::store::Store;
 
@@ -33,7 +33,7 @@ struct IbeListing {
 
 /// Prints everything.
 pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bool) -> Result<()> {
-    let at = store.ibe_authority()?.map(|row| row.at);
+    let at = store.master_key().newest()?.map(|row| row.at);
     let master = authority(deployment, store)?.map(|authority| MasterLine {
         name: authority.name().to_string(),
         fingerprint: hex::encode(authority.fingerprint()),
@@ -42,11 +42,12 @@ pub(crate) fn run(deployment: &Deployment<Ristretto255>, store: &Store, json: bo
         kgcs: authority.kgcs().collect(),
         at,
     });
+    let released = ReleaseTable::of(store);
     let listing = IbeListing {
         master,
-        policies: store.ibe_policy_rows()?,
-        approvals: store.ibe_approval_rows()?,
-        shares: store.ibe_shares()?,
+        policies: released.policies()?,
+        approvals: released.approvals()?,
+        shares: released.shares()?,
     };
     if json {
         return Ok(terminal::json(&listing)?);

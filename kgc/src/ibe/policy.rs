@@ -5,6 +5,7 @@ use quiver_service::{clock, terminal};
 
 use super::arguments::PolicyCommand;
 use super::list;
+use super::tables::{ReleaseTable, ReleaseWriter};
 use crate::config::Config;
 use crate::control::effect;
 use crate::error::Result;
@@ -12,7 +13,7 @@ use crate::store::Store;
 
 /// Lists the newest setting of each pattern.
 pub(crate) fn list(store: &Store, json: bool) -> Result<()> {
-    let rows = store.ibe_policy_rows()?;
+    let rows = ReleaseTable::of(store).policies()?;
     if json {
         return Ok(terminal::json(&rows)?);
     }
@@ -30,7 +31,9 @@ pub(crate) fn change(config: &Config, store: &mut Store, change: &PolicyCommand)
         PolicyCommand::Allow { pattern, group } => (pattern, Some(Audience { groups: group.clone() })),
         PolicyCommand::Deny { pattern } => (pattern, None),
     };
-    let revision = store.set_ibe_policy(pattern, audience.as_ref(), clock::unix_now())?;
+    let revision = store.change(clock::unix_now(), |change| {
+        ReleaseWriter::of(change).set_policy(pattern, audience.as_ref())
+    })?;
     let word = match &audience {
         None => "denied to everybody".into(),
         Some(audience) if audience.groups.is_empty() => "allowed to every drone".into(),

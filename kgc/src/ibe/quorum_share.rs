@@ -15,6 +15,7 @@ use quiver_service::clock;
 
 use super::release::{ReleaseRevisions, server};
 use super::setup::first_patterns;
+use super::tables::{ReleaseTable, ReleaseWriter};
 use crate::config::Config;
 use crate::error::Result;
 use crate::quorum::node::QuorumMember;
@@ -95,14 +96,16 @@ fn holding(node: &QuorumMember, authority: ReleaseAuthority<Ristretto255>) -> Op
 
 /// Stores the data for `kgc ibe list`, and the initial policies.
 fn note(store: &mut Store, authority: &ReleaseAuthority<Ristretto255>) -> Result<()> {
-    let known = store.ibe_authority()?;
+    let known = store.master_key().newest()?;
     if known.as_ref().is_some_and(|known| known.version >= authority.version()) {
         return Ok(());
     }
     let mut patterns = if known.is_none() { first_patterns() } else { Vec::new() };
     // Policies that the operator set before there was a key stay.
-    let said = store.ibe_policy_rows()?;
+    let said = ReleaseTable::of(store).policies()?;
     patterns.retain(|pattern| said.iter().all(|row| row.pattern != pattern.as_str()));
     // The share is in `quorum.state`.
-    store.record_ibe_authority(authority, &patterns, clock::unix_now(), || Ok(()))
+    store.change(clock::unix_now(), |change| {
+        ReleaseWriter::of(change).record_authority(authority, &patterns, || Ok(()))
+    })
 }

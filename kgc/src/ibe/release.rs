@@ -8,6 +8,7 @@ use quiver_machine::{Either, Rate};
 use rand::rngs::OsRng;
 
 use super::master_share;
+use super::tables::ReleaseTable;
 use crate::changes::Secrets;
 use crate::config::Config;
 use crate::error::Result;
@@ -52,8 +53,9 @@ impl KeyRelease for ShareServer<Ristretto255> {
         store: &Store,
         seen: &mut ReleaseRevisions,
     ) -> Result<Vec<Either<ReleaseCommand, Self::Share>>> {
-        let (policies, approvals) =
-            (store.ibe_policies(seen.policies)?, store.ibe_approvals(seen.approvals)?);
+        let released = ReleaseTable::of(store);
+        let policies = released.policies_after(seen.policies)?;
+        let approvals = released.approvals_after(seen.approvals)?;
         let share = if seen.share { None } else { stored_share(secrets, store)? };
         seen.policies = policies.last().map_or(seen.policies, |policy| policy.revision);
         seen.approvals = approvals.last().map_or(seen.approvals, |approval| approval.revision);
@@ -116,7 +118,7 @@ pub(super) fn server(config: &Config, holding: Option<Holding<Ristretto255>>) ->
 
 /// The share of the master key that the registry knows, if it knows one.
 fn stored_share(secrets: &Secrets, store: &Store) -> Result<Option<Holding<Ristretto255>>> {
-    let Some(row) = store.ibe_authority()? else { return Ok(None) };
+    let Some(row) = store.master_key().newest()? else { return Ok(None) };
     let Secrets { data_dir, deployment, by } = secrets;
     master_share::read(data_dir, deployment, by, &row).map(Some)
 }

@@ -9,6 +9,7 @@ use quiver_service::secrets::ProtectionArgs;
 use quiver_service::{clock, terminal};
 use rand::rngs::OsRng;
 
+use super::tables::ReleaseWriter;
 use super::{master_share, write_public};
 use crate::config::Config;
 use crate::control::effect;
@@ -34,7 +35,7 @@ pub(crate) fn run(
     writer: &mut RegistryWriter,
     name: &Name,
 ) -> Result<()> {
-    if let Some(row) = writer.ibe_authority()? {
+    if let Some(row) = writer.master_key().newest()? {
         return Err(Error::MasterKeyExists(row.name));
     }
     let public = config.data_dir.join(format!("{name}.ibe"));
@@ -52,8 +53,9 @@ pub(crate) fn run(
     let signature = signing.sign(writer, Purpose::Parameters, &statement.body())?;
     let statement = SignedAuthority::new(statement, signature)?.verify(deployment)?;
     let authority = ReleaseAuthority::new(deployment, statement)?;
-    writer.record_ibe_authority(&authority, &first_patterns(), clock::unix_now(), || {
-        master_share::write(&config.data_dir, deployment, &by, &authority, share)
+    let store_share = || master_share::write(&config.data_dir, deployment, &by, &authority, share);
+    writer.change(clock::unix_now(), |change| {
+        ReleaseWriter::of(change).record_authority(&authority, &first_patterns(), store_share)
     })?;
     // If this fails, `kgc ibe publish` does it.
     write_public(&public, &authority)?;

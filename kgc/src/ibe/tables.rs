@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::store::audit::KEY_SHARE_RELEASED;
 use crate::store::authentication::Written;
-use crate::store::{DeliveryRow, RegistryTransaction, Store};
+use crate::store::{DeliveryRow, RegistryReader, RegistryTransaction, Store};
 
 /// The newest word on a pattern, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -105,113 +105,32 @@ impl DeliveryRow for ShareReleased {
     }
 }
 
-impl RegistryTransaction<'_> {
-    /// One word on a pattern; returns its revision.
-    fn ibe_policy(&self, pattern: &Pattern, audience: Option<&Audience>) -> Result<u64> {
-        let names = audience.map_or(&[][..], |audience| &audience.groups).iter().map(Name::as_str);
-        let groups = names.collect::<Vec<_>>().join(" ");
-        let insert = "INSERT INTO ibe_policy (pattern, allowed, groups, at)
-                      VALUES (?1, ?2, ?3, ?4) RETURNING revision";
-        let values = params![pattern.as_str(), audience.is_some(), groups, self.at];
-        let revision = self.sql(self.transaction.query_row(insert, values, |row| row.get(0)))?;
-        let row = self.written("ibe_policy");
-        let action = if audience.is_some() { "identity keys allowed" } else { "identity keys denied" };
-        let whom = if groups.is_empty() { String::new() } else { format!("groups {groups}") };
-        self.audit(action, pattern.as_str(), &whom, &[row])?;
-        Ok(revision)
-    }
-}
+/// Queries of policies, approvals and shares released.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReleaseTable<'a>(RegistryReader<'a>);
 
-impl Store {
-    /// Records a master key, or its next version of shares, and with it policies that it begins with.
-    /// `store_share` makes the share durable: of a master key in the registry there is always the share, and of
-    /// two that are set up at once the second takes no share away.
-    ///
-    /// # Errors
-    /// [`Error::MasterKeyExists`], and those of `store_share`.
-    pub(crate) fn record_ibe_authority(
-        &mut self,
-        authority: &ReleaseAuthority<Ristretto255>,
-        policies: &[Pattern],
-        at: UnixTime,
-        store_share: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let (name, version) = (authority.name().as_str(), authority.version());
-        let (master, publics) = (authority.fingerprint(), authority.publics());
-        self.change(at, |change| {
-            let known = "SELECT name FROM ibe_authority WHERE version >= ?1";
-            let known = change.transaction.query_row(known, params![version], |row| row.get(0));
-            if let Some(name) = change.sql(known.optional())? {
-                return Err(Error::MasterKeyExists(name));
-            }
-            let insert = "INSERT INTO ibe_authority (version, master, name, statement, at)
-                          VALUES (?1, ?2, ?3, ?4, ?5)";
-            let values = params![version, master, name, authority.statement().bytes(), at];
-            change.sql(change.transaction.execute(insert, values))?;
-            let row = change.written("ibe_authority");
-            let (threshold, count) = (publics.threshold(), publics.shares().len());
-            let detail =
-                format!("{threshold} of {count} version {version} fingerprint {}", hex::encode(master));
-            change.audit("master key of encryption to conditions", name, &detail, &[row])?;
-            let everybody = Audience::default();
-            policies.iter().try_for_each(|pattern| change.ibe_policy(pattern, Some(&everybody)).map(drop))?;
-            store_share()
-        })
-    }
-
-    /// Sets which drones may have the keys of a pattern's conditions; `None` to deny them. Returns the
-    /// revision.
-    pub(crate) fn set_ibe_policy(
-        &mut self,
-        pattern: &Pattern,
-        audience: Option<&Audience>,
-        at: UnixTime,
-    ) -> Result<u64> {
-        self.change(at, |change| change.ibe_policy(pattern, audience))
-    }
-
-    /// Approves a condition, or withdraws the approval. Returns the revision; `None` if nothing changed.
-    pub(crate) fn set_ibe_approval(
-        &mut self,
-        condition: &Condition,
-        approved: bool,
-        at: UnixTime,
-    ) -> Result<Option<u64>> {
-        self.change(at, |change| {
-            let query =
-                "SELECT approved FROM ibe_approval WHERE condition = ?1 ORDER BY revision DESC LIMIT 1";
-            let values = params![condition.as_str()];
-            let before = change.transaction.query_row(query, values, |row| row.get(0)).optional();
-            if change.sql(before)?.unwrap_or(false) == approved {
-                return Ok(None);
-            }
-            let insert =
-                "INSERT INTO ibe_approval (condition, approved, at) VALUES (?1, ?2, ?3) RETURNING revision";
-            let values = params![condition.as_str(), approved, at];
-            let revision = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
-            let row = change.written("ibe_approval");
-            let action = if approved { "release approved" } else { "release withdrawn" };
-            change.audit(action, condition.as_str(), "", &[row])?;
-            Ok(Some(revision))
-        })
+impl<'a> ReleaseTable<'a> {
+    /// Reads this registry.
+    pub(crate) fn of(store: &'a Store) -> Self {
+        Self(store.reader())
     }
 
     /// Policies made after the one of this revision, oldest first.
-    pub(crate) fn ibe_policies(&self, after: u64) -> Result<Vec<ReleasePolicy>> {
+    pub(crate) fn policies_after(&self, revision: u64) -> Result<Vec<ReleasePolicy>> {
         let query = "SELECT revision, pattern, allowed, groups FROM ibe_policy
                      WHERE revision > ?1 ORDER BY revision";
-        self.read(|db| db.prepare(query)?.query_map(params![after], policy)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map(params![revision], policy)?.collect())
     }
 
     /// Approvals and withdrawals made after the one of this revision, oldest first.
-    pub(crate) fn ibe_approvals(&self, after: u64) -> Result<Vec<Approval>> {
+    pub(crate) fn approvals_after(&self, revision: u64) -> Result<Vec<Approval>> {
         let query = "SELECT revision, condition, approved FROM ibe_approval
                      WHERE revision > ?1 ORDER BY revision";
-        self.read(|db| db.prepare(query)?.query_map(params![after], approval)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map(params![revision], approval)?.collect())
     }
 
     /// The newest word on each pattern.
-    pub(crate) fn ibe_policy_rows(&self) -> Result<Vec<PolicyRow>> {
+    pub(crate) fn policies(&self) -> Result<Vec<PolicyRow>> {
         let query = "SELECT pattern, allowed, groups, at FROM ibe_policy AS newest
                      WHERE revision = (SELECT max(revision) FROM ibe_policy AS any
                                        WHERE any.pattern = newest.pattern)
@@ -225,11 +144,11 @@ impl Store {
                 at: row.get(3)?,
             })
         };
-        self.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map([], read)?.collect())
     }
 
     /// The newest word on each condition.
-    pub(crate) fn ibe_approval_rows(&self) -> Result<Vec<ApprovalRow>> {
+    pub(crate) fn approvals(&self) -> Result<Vec<ApprovalRow>> {
         let query = "SELECT condition, approved, at FROM ibe_approval AS newest
                      WHERE revision = (SELECT max(revision) FROM ibe_approval AS any
                                        WHERE any.condition = newest.condition)
@@ -237,11 +156,11 @@ impl Store {
         let read = |row: &Row<'_>| {
             Ok(ApprovalRow { condition: row.get(0)?, approved: row.get(1)?, at: row.get(2)? })
         };
-        self.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map([], read)?.collect())
     }
 
     /// All shares that were released.
-    pub(crate) fn ibe_shares(&self) -> Result<Vec<ShareRow>> {
+    pub(crate) fn shares(&self) -> Result<Vec<ShareRow>> {
         let query =
             "SELECT condition, name, first_at, last_at, times FROM ibe_share ORDER BY condition, name";
         let read = |row: &Row<'_>| {
@@ -253,6 +172,85 @@ impl Store {
                 times: row.get(4)?,
             })
         };
-        self.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+    }
+}
+
+/// Master key, policies and approvals within a change.
+pub(crate) struct ReleaseWriter<'a>(&'a RegistryTransaction<'a>);
+
+impl<'a> ReleaseWriter<'a> {
+    /// Writes with this change.
+    pub(crate) const fn of(change: &'a RegistryTransaction<'a>) -> Self {
+        Self(change)
+    }
+
+    /// Records a master key, or its next version of shares, and with it policies that it begins with.
+    /// `store_share` makes the share durable: of a master key in the registry there is always the share, and of
+    /// two that are set up at once the second takes no share away.
+    ///
+    /// # Errors
+    /// [`Error::MasterKeyExists`], and those of `store_share`.
+    pub(crate) fn record_authority(
+        &self,
+        authority: &ReleaseAuthority<Ristretto255>,
+        policies: &[Pattern],
+        store_share: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let Self(change) = self;
+        let (name, version) = (authority.name().as_str(), authority.version());
+        let (master, publics) = (authority.fingerprint(), authority.publics());
+        let known = "SELECT name FROM ibe_authority WHERE version >= ?1";
+        let known = change.transaction.query_row(known, params![version], |row| row.get(0));
+        if let Some(name) = change.sql(known.optional())? {
+            return Err(Error::MasterKeyExists(name));
+        }
+        let insert = "INSERT INTO ibe_authority (version, master, name, statement, at)
+                      VALUES (?1, ?2, ?3, ?4, ?5)";
+        let values = params![version, master, name, authority.statement().bytes(), change.at];
+        change.sql(change.transaction.execute(insert, values))?;
+        let row = change.written("ibe_authority");
+        let (threshold, count) = (publics.threshold(), publics.shares().len());
+        let detail = format!("{threshold} of {count} version {version} fingerprint {}", hex::encode(master));
+        change.audit("master key of encryption to conditions", name, &detail, &[row])?;
+        let everybody = Audience::default();
+        policies.iter().try_for_each(|pattern| self.set_policy(pattern, Some(&everybody)).map(drop))?;
+        store_share()
+    }
+
+    /// Sets which drones may have the keys of a pattern's conditions; `None` to deny them. Returns the
+    /// revision.
+    pub(crate) fn set_policy(&self, pattern: &Pattern, audience: Option<&Audience>) -> Result<u64> {
+        let Self(change) = self;
+        let names = audience.map_or(&[][..], |audience| &audience.groups).iter().map(Name::as_str);
+        let groups = names.collect::<Vec<_>>().join(" ");
+        let insert = "INSERT INTO ibe_policy (pattern, allowed, groups, at)
+                      VALUES (?1, ?2, ?3, ?4) RETURNING revision";
+        let values = params![pattern.as_str(), audience.is_some(), groups, change.at];
+        let revision = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
+        let row = change.written("ibe_policy");
+        let action = if audience.is_some() { "identity keys allowed" } else { "identity keys denied" };
+        let whom = if groups.is_empty() { String::new() } else { format!("groups {groups}") };
+        change.audit(action, pattern.as_str(), &whom, &[row])?;
+        Ok(revision)
+    }
+
+    /// Approves a condition, or withdraws the approval. Returns the revision; `None` if nothing changed.
+    pub(crate) fn set_approval(&self, condition: &Condition, approved: bool) -> Result<Option<u64>> {
+        let Self(change) = self;
+        let query = "SELECT approved FROM ibe_approval WHERE condition = ?1 ORDER BY revision DESC LIMIT 1";
+        let values = params![condition.as_str()];
+        let before = change.transaction.query_row(query, values, |row| row.get(0)).optional();
+        if change.sql(before)?.unwrap_or(false) == approved {
+            return Ok(None);
+        }
+        let insert =
+            "INSERT INTO ibe_approval (condition, approved, at) VALUES (?1, ?2, ?3) RETURNING revision";
+        let values = params![condition.as_str(), approved, change.at];
+        let revision = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
+        let row = change.written("ibe_approval");
+        let action = if approved { "release approved" } else { "release withdrawn" };
+        change.audit(action, condition.as_str(), "", &[row])?;
+        Ok(Some(revision))
     }
 }

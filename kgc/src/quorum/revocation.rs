@@ -24,7 +24,9 @@ pub(super) fn request(
     which: &str,
     told: Option<(UnixTime, bool)>,
 ) -> Result<()> {
-    let entry = |writer: &mut RegistryWriter| writer.request_revocation(which, told, clock::unix_now());
+    let entry = |writer: &mut RegistryWriter| {
+        writer.change(clock::unix_now(), |change| change.revocation_requests().request(which, told))
+    };
     let (serial, name) = registry::write(config, protection, entry)?;
     let (serial, threshold) = (hex::encode(serial), quorum.parameters.threshold());
     let effect = effect(config);

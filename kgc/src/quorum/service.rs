@@ -331,15 +331,15 @@ impl KgcParameters {
     /// The newest statement about the key of encryption to conditions that the registry has.
     fn known_statement(&self) -> Option<Vec<u8>> {
         let store = Store::open(&self.config.data_dir, &self.pinned.seat()).ok()?;
-        Some(store.ibe_authority().ok()??.statement)
+        Some(store.master_key().newest().ok()??.statement)
     }
 
     fn open(&self, opening: KgcOpening) -> Result<(ServingKgc, Changes)> {
         let KgcOpening { deployment, share, .. } = opening;
         let store = Store::open(&self.config.data_dir, &self.pinned.seat())?;
         let (key, mut position) = (self.registry_key.clone(), Position::default());
-        store.check_rows(&key, &mut position)?;
-        let grants = store.newest_grants()?;
+        store.macs().check_rows(&key, &mut position)?;
+        let grants = store.attributes().newest_grants()?;
         let newest = grants.last().map_or(0, |grant| grant.revision);
         let (data_dir, by) = (self.config.data_dir.clone(), Arc::clone(&self.by));
         let secrets = Secrets { data_dir, deployment: deployment.clone(), by };

@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use super::audit::ATTRIBUTE_KEY_ISSUED;
 use super::authentication::Written;
-use super::tokens::TokenState;
-use super::{RegistryTransaction, Store};
+use super::drones::DroneTable;
+use super::tokens::{TokenRow, TokenState, TokenTable};
+use super::{RegistryReader, RegistryTransaction};
 use crate::error::{Error, Result};
 
 /// Maximum number of a policy's characters in the audit table.
@@ -109,63 +110,11 @@ pub(super) fn shown(text: &str) -> String {
     format!("{cut}… ({} bytes, {})", text.len(), hex::encode(hash))
 }
 
-impl RegistryTransaction<'_> {
-    /// Counts a key; the first of a grant's revision is audited as well. A commit that failed halfway may
-    /// have happened after all: the same record once more counts once more and is not audited twice.
-    pub(super) fn attribute_key_issued(&self, record: &KeyIssued) -> Result<()> {
-        let KeyIssued { authority, serial, handle, name, revision, at } = record;
-        let insert =
-            "INSERT INTO attribute_key (authority, token_id, revision, handle, first_at, last_at, times)
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)
-                      ON CONFLICT DO UPDATE SET last_at = excluded.last_at, times = times + 1
-                      RETURNING times";
-        let values = params![authority, serial, revision, handle, at];
-        let times: u64 = self.sql(self.transaction.query_row(insert, values, |row| row.get(0)))?;
-        if times > 1 {
-            return Ok(());
-        }
-        let query = "SELECT name FROM attribute_authority WHERE fingerprint = ?1";
-        let authority: String =
-            self.sql(self.transaction.query_row(query, params![authority], |row| row.get(0)))?;
-        let detail = format!(
-            "authority {authority} grant {revision} serial {} handle {}",
-            hex::encode(serial),
-            hex::encode(handle)
-        );
-        let key = "SELECT rowid FROM attribute_key WHERE authority = ?1 AND token_id = ?2 AND revision = ?3";
-        let values = params![record.authority, serial, revision];
-        let row = self.sql(self.transaction.query_row(key, values, |row| row.get(0)))?;
-        self.audit(ATTRIBUTE_KEY_ISSUED, name.as_str(), &detail, &[Written { table: "attribute_key", row }])
-    }
-}
+/// Queries of attribute authorities, grants and keys issued.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttributeTable<'a>(pub(super) RegistryReader<'a>);
 
-impl Store {
-    /// Records an authority. One name, one authority, for ever.
-    ///
-    /// # Errors
-    /// [`Error::NameTaken`] if another was set up meanwhile.
-    pub(crate) fn record_authority(
-        &mut self,
-        authority: &VerifiedAuthority<Ristretto255>,
-        at: UnixTime,
-    ) -> Result<()> {
-        let (name, scheme) = (authority.name.as_str(), authority.scheme.as_str());
-        self.change(at, |change| {
-            let taken = "SELECT EXISTS (SELECT 1 FROM attribute_authority WHERE name = ?1)";
-            if change.sql(change.transaction.query_row(taken, params![name], |row| row.get(0)))? {
-                let by = "an attribute authority that was set up meanwhile; give another --name".into();
-                return Err(Error::NameTaken { name: name.into(), by });
-            }
-            let insert = "INSERT INTO attribute_authority (fingerprint, name, scheme, statement, at)
-                          VALUES (?1, ?2, ?3, ?4, ?5)";
-            let values = params![authority.fingerprint(), name, scheme, authority.bytes(), at];
-            change.sql(change.transaction.execute(insert, values))?;
-            let row = change.written("attribute_authority");
-            let detail = format!("scheme {scheme} fingerprint {}", hex::encode(authority.fingerprint()));
-            change.audit("attribute authority set up", name, &detail, &[row])
-        })
-    }
-
+impl AttributeTable<'_> {
     /// All authorities, by name.
     pub(crate) fn authorities(&self) -> Result<Vec<AuthorityRow>> {
         let query = "SELECT fingerprint, name, statement, at FROM attribute_authority ORDER BY name";
@@ -177,7 +126,7 @@ impl Store {
                 at: row.get(3)?,
             })
         };
-        self.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map([], read)?.collect())
     }
 
     /// The drone of this name that is enrolled, or else will be with the open token recorded for it.
@@ -188,7 +137,7 @@ impl Store {
             let _ = hex::decode_to_slice(hex_serial, &mut serial);
             Ok(Grantee { serial, name: name.into() })
         };
-        let mut drones = self.drones()?;
+        let mut drones = DroneTable(self.0).all()?;
         drones.retain(|drone| drone.name == name);
         let known = !drones.is_empty();
         drones.retain(|drone| !drone.revoked);
@@ -198,44 +147,19 @@ impl Store {
                 _ => of(&drone.serial),
             };
         }
-        let open = |token: &super::tokens::TokenRow| {
-            token.state == TokenState::Open && token.name.as_deref() == Some(name)
-        };
-        match self.tokens(now)?.iter().find(|token| open(token)) {
+        let open = |token: &TokenRow| token.state == TokenState::Open && token.name.as_deref() == Some(name);
+        match TokenTable(self.0).all(now)?.iter().find(|token| open(token)) {
             Some(token) => of(&token.id),
             None if known => Err(Error::GranteeRevoked { which: name.into() }),
             None => Err(Error::NoGrantee { which: name.into() }),
         }
     }
 
-    /// Grants a policy or attributes, `granted` in the scheme's encoding and `text` for people; `None` to
-    /// withdraw. Returns the revision.
-    pub(crate) fn grant(
-        &mut self,
-        authority: &AuthorityRow,
-        to: &Grantee,
-        granted: Option<&[u8]>,
-        text: &str,
-        at: UnixTime,
-    ) -> Result<u64> {
-        self.change(at, |change| {
-            let insert = "INSERT INTO attribute_grant (authority, token_id, name, granted, text, at)
-                          VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING revision";
-            let values = params![authority.fingerprint, to.serial, to.name, granted, text, at];
-            let revision: u64 = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
-            let row = change.written("attribute_grant");
-            let action = if granted.is_some() { "attributes granted" } else { "attribute grant withdrawn" };
-            let detail = format!("authority {} grant {revision}: {}", authority.name, shown(text));
-            change.audit(action, &to.name, &detail, &[row])?;
-            Ok(revision)
-        })
-    }
-
     /// The grant of a drone at an authority now, as text; `None` if there is none.
     pub(crate) fn granted(&self, authority: &AuthorityRow, serial: &[u8; 16]) -> Result<Option<String>> {
         let query = "SELECT text, granted IS NOT NULL FROM attribute_grant
                      WHERE authority = ?1 AND token_id = ?2 ORDER BY revision DESC LIMIT 1";
-        let newest: Option<(String, bool)> = self.read(|db| {
+        let newest: Option<(String, bool)> = self.0.read(|db| {
             let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
             db.query_row(query, params![authority.fingerprint, serial], read).optional()
         })?;
@@ -246,7 +170,7 @@ impl Store {
     pub(crate) fn grantees(&self, authority: &AuthorityRow, name: &str) -> Result<Vec<Grantee>> {
         let query = "SELECT token_id, name FROM attribute_grant WHERE authority = ?1 AND name = ?2
                      GROUP BY token_id ORDER BY max(revision)";
-        self.read(|db| {
+        self.0.read(|db| {
             let read = |row: &Row<'_>| Ok(Grantee { serial: row.get(0)?, name: row.get(1)? });
             db.prepare(query)?.query_map(params![authority.fingerprint, name], read)?.collect()
         })
@@ -256,7 +180,7 @@ impl Store {
     pub(crate) fn grants_after(&self, revision: u64) -> Result<Vec<Grant>> {
         let query = "SELECT authority, token_id, revision, granted FROM attribute_grant
                      WHERE revision > ?1 ORDER BY revision";
-        self.read(|db| db.prepare(query)?.query_map(params![revision], grant)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map(params![revision], grant)?.collect())
     }
 
     /// The newest word on every drone at every authority, as the machine wants it, by revision: the last one
@@ -266,7 +190,7 @@ impl Store {
                      WHERE revision = (SELECT max(revision) FROM attribute_grant AS any
                                        WHERE any.authority = newest.authority AND any.token_id = newest.token_id)
                      ORDER BY revision";
-        self.read(|db| db.prepare(query)?.query_map([], grant)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map([], grant)?.collect())
     }
 
     /// The newest word on every drone at every authority.
@@ -279,11 +203,11 @@ impl Store {
                      WHERE newest.revision = (SELECT max(revision) FROM attribute_grant AS any
                                               WHERE any.authority = newest.authority AND any.token_id = newest.token_id)
                      ORDER BY attribute_authority.name, newest.name, newest.revision";
-        self.read(|db| db.prepare(query)?.query_map([], grant_row)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map([], grant_row)?.collect())
     }
 
     /// All keys that were issued.
-    pub(crate) fn attribute_keys(&self) -> Result<Vec<KeyRow>> {
+    pub(crate) fn keys(&self) -> Result<Vec<KeyRow>> {
         let query = "SELECT attribute_authority.name, attribute_grant.name, attribute_key.revision,
                             first_at, last_at, times
                      FROM attribute_key
@@ -300,18 +224,88 @@ impl Store {
                 times: row.get(5)?,
             })
         };
-        self.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+    }
+}
+
+/// Attribute authorities, grants and keys issued within a change.
+pub(crate) struct AttributeWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
+
+impl AttributeWriter<'_> {
+    /// Records an authority. One name, one authority, for ever.
+    ///
+    /// # Errors
+    /// [`Error::NameTaken`] if another was set up meanwhile.
+    pub(crate) fn record_authority(&self, authority: &VerifiedAuthority<Ristretto255>) -> Result<()> {
+        let Self(change) = self;
+        let (name, scheme) = (authority.name.as_str(), authority.scheme.as_str());
+        let taken = "SELECT EXISTS (SELECT 1 FROM attribute_authority WHERE name = ?1)";
+        if change.sql(change.transaction.query_row(taken, params![name], |row| row.get(0)))? {
+            let by = "an attribute authority that was set up meanwhile; give another --name".into();
+            return Err(Error::NameTaken { name: name.into(), by });
+        }
+        let insert = "INSERT INTO attribute_authority (fingerprint, name, scheme, statement, at)
+                      VALUES (?1, ?2, ?3, ?4, ?5)";
+        let values = params![authority.fingerprint(), name, scheme, authority.bytes(), change.at];
+        change.sql(change.transaction.execute(insert, values))?;
+        let row = change.written("attribute_authority");
+        let detail = format!("scheme {scheme} fingerprint {}", hex::encode(authority.fingerprint()));
+        change.audit("attribute authority set up", name, &detail, &[row])
+    }
+
+    /// Grants a policy or attributes, `granted` in the scheme's encoding and `text` for people; `None` to
+    /// withdraw. Returns the revision.
+    pub(crate) fn grant(
+        &self,
+        authority: &AuthorityRow,
+        to: &Grantee,
+        granted: Option<&[u8]>,
+        text: &str,
+    ) -> Result<u64> {
+        let Self(change) = self;
+        let insert = "INSERT INTO attribute_grant (authority, token_id, name, granted, text, at)
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING revision";
+        let values = params![authority.fingerprint, to.serial, to.name, granted, text, change.at];
+        let revision: u64 = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
+        let row = change.written("attribute_grant");
+        let action = if granted.is_some() { "attributes granted" } else { "attribute grant withdrawn" };
+        let detail = format!("authority {} grant {revision}: {}", authority.name, shown(text));
+        change.audit(action, &to.name, &detail, &[row])?;
+        Ok(revision)
+    }
+
+    /// Counts a key; the first of a grant's revision is audited as well. A commit that failed halfway may
+    /// have happened after all: the same record once more counts once more and is not audited twice.
+    pub(super) fn count_key(&self, record: &KeyIssued) -> Result<()> {
+        let Self(change) = self;
+        let KeyIssued { authority, serial, handle, name, revision, at } = record;
+        let insert =
+            "INSERT INTO attribute_key (authority, token_id, revision, handle, first_at, last_at, times)
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)
+                      ON CONFLICT DO UPDATE SET last_at = excluded.last_at, times = times + 1
+                      RETURNING times";
+        let values = params![authority, serial, revision, handle, at];
+        let times: u64 = change.sql(change.transaction.query_row(insert, values, |row| row.get(0)))?;
+        if times > 1 {
+            return Ok(());
+        }
+        let query = "SELECT name FROM attribute_authority WHERE fingerprint = ?1";
+        let authority: String =
+            change.sql(change.transaction.query_row(query, params![authority], |row| row.get(0)))?;
+        let detail = format!(
+            "authority {authority} grant {revision} serial {} handle {}",
+            hex::encode(serial),
+            hex::encode(handle)
+        );
+        let key = "SELECT rowid FROM attribute_key WHERE authority = ?1 AND token_id = ?2 AND revision = ?3";
+        let values = params![record.authority, serial, revision];
+        let row = change.sql(change.transaction.query_row(key, values, |row| row.get(0)))?;
+        change.audit(ATTRIBUTE_KEY_ISSUED, name.as_str(), &detail, &[Written { table: "attribute_key", row }])
     }
 
     /// Audits a key that is about to be written to a file: a holder of the file has the key.
-    pub(crate) fn record_key_file(
-        &mut self,
-        authority: &str,
-        whom: &str,
-        text: &str,
-        at: UnixTime,
-    ) -> Result<()> {
+    pub(crate) fn record_key_file(&self, authority: &str, whom: &str, text: &str) -> Result<()> {
         let detail = format!("authority {authority}: {}", shown(text));
-        self.change(at, |change| change.audit("attribute key written to a file", whom, &detail, &[]))
+        self.0.audit("attribute key written to a file", whom, &detail, &[])
     }
 }

@@ -13,8 +13,7 @@ use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use super::authentication::Written;
-use super::{RegistryTransaction, Store};
+use super::{RegistryReader, RegistryTransaction};
 use crate::audit_head::AuditHead;
 use crate::error::Result;
 
@@ -136,58 +135,34 @@ pub(super) const ENROLLED: &str = "key proven by its drone";
 pub(super) const ATTRIBUTE_KEY_ISSUED: &str = "attribute key issued";
 pub(crate) const KEY_SHARE_RELEASED: &str = "key share released";
 
-impl RegistryTransaction<'_> {
-    /// Adds a line about rows that were just written, each by its table and number, which it authenticates.
-    pub(crate) fn audit(&self, action: &str, subject: &str, detail: &str, rows: &[Written]) -> Result<()> {
-        let line = self.add_line(action, subject, detail)?;
-        self.authenticate(&line, rows)
-    }
+/// Queries of the audit table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AuditTable<'a>(pub(super) RegistryReader<'a>);
 
-    /// Adds a line, and nothing that authenticates it.
-    pub(super) fn add_line(&self, action: &str, subject: &str, detail: &str) -> Result<AuditLine> {
-        let last = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
-        let last = self.transaction.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?))).optional();
-        let (seq, previous): (u64, [u8; 32]) = self.sql(last)?.unwrap_or_default();
-        let (action, subject, detail) = (action.into(), subject.into(), detail.into());
-        let line = AuditLine::from(NextLine { seq: seq + 1, at: self.at, action, subject, detail, previous });
-        let insert = "INSERT INTO audit (seq, at, action, subject, detail, previous, hash)
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let AuditLine { seq, at, action, subject, detail, previous, stored, .. } = &line;
-        let values = params![seq, at, action, subject, detail, previous, stored];
-        self.sql(self.transaction.execute(insert, values))?;
-        Ok(line)
-    }
-
-    /// The row that the last INSERT wrote, into this table.
-    pub(crate) fn written(&self, table: &'static str) -> Written {
-        Written { table, row: self.transaction.last_insert_rowid() }
-    }
-}
-
-impl Store {
+impl AuditTable<'_> {
     /// The last line; `None` in an empty table.
-    pub(crate) fn audit_head(&self) -> Result<Option<AuditHead>> {
+    pub(crate) fn head(&self) -> Result<Option<AuditHead>> {
         let last = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
         let read = |row: &Row<'_>| Ok(AuditHead { seq: row.get(0)?, hash: row.get(1)? });
-        self.read(|db| db.query_row(last, [], read).optional())
+        self.0.read(|db| db.query_row(last, [], read).optional())
     }
 
     /// The hash of the line of this number, if there is one.
-    pub(crate) fn audit_hash(&self, seq: u64) -> Result<Option<[u8; 32]>> {
+    pub(crate) fn hash(&self, seq: u64) -> Result<Option<[u8; 32]>> {
         // SQLite's integers are signed.
         let Ok(seq) = i64::try_from(seq) else { return Ok(None) };
         let query = "SELECT hash FROM audit WHERE seq = ?1";
-        self.read(|db| db.query_row(query, params![seq], |row| row.get(0)).optional())
+        self.0.read(|db| db.query_row(query, params![seq], |row| row.get(0)).optional())
     }
 
     /// All lines, oldest first.
-    pub(crate) fn audit_lines(&self) -> Result<Vec<AuditLine>> {
+    pub(crate) fn lines(&self) -> Result<Vec<AuditLine>> {
         let query = format!("SELECT {COLUMNS} FROM audit ORDER BY seq");
-        self.read(|db| db.prepare(&query)?.query_map([], line)?.collect())
+        self.0.read(|db| db.prepare(&query)?.query_map([], line)?.collect())
     }
 
     /// Checks the chain and that it agrees with the registry.
-    pub(crate) fn check_audit(&self, lines: &[AuditLine]) -> Result<Checked> {
+    pub(crate) fn check(&self, lines: &[AuditLine]) -> Result<Checked> {
         let mut previous = [0; 32];
         for (line, seq) in lines.iter().zip(1..) {
             if line.seq != seq || line.previous != previous || !line.is_intact() {
@@ -207,12 +182,34 @@ impl Store {
             ("key shares", "SELECT count(*) FROM ibe_share", KEY_SHARE_RELEASED),
         ];
         for (what, query, action) in counts {
-            let issued = self.read(|db| db.query_row(query, [], |row| row.get(0)))?;
+            let issued = self.0.read(|db| db.query_row(query, [], |row| row.get(0)))?;
             let audited = lines.iter().filter(|line| line.action == action).count() as u64;
             if issued != audited {
                 return Ok(Checked::CountDiffers { what, issued, audited });
             }
         }
         Ok(Checked::Whole)
+    }
+}
+
+/// Audit table within a change.
+pub(super) struct AuditWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
+
+impl AuditWriter<'_> {
+    /// Adds a line, and nothing that authenticates it.
+    pub(super) fn add_line(&self, action: &str, subject: &str, detail: &str) -> Result<AuditLine> {
+        let Self(change) = self;
+        let last = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
+        let last = change.transaction.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?))).optional();
+        let (seq, previous): (u64, [u8; 32]) = change.sql(last)?.unwrap_or_default();
+        let (action, subject, detail) = (action.into(), subject.into(), detail.into());
+        let line =
+            AuditLine::from(NextLine { seq: seq + 1, at: change.at, action, subject, detail, previous });
+        let insert = "INSERT INTO audit (seq, at, action, subject, detail, previous, hash)
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let AuditLine { seq, at, action, subject, detail, previous, stored, .. } = &line;
+        let values = params![seq, at, action, subject, detail, previous, stored];
+        change.sql(change.transaction.execute(insert, values))?;
+        Ok(line)
     }
 }

@@ -13,15 +13,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use quiver_crypto::{Digest, Hasher, Secret, ct_eq, prf};
-use quiver_service::clock;
 use rand::rngs::OsRng;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::audit::{AuditLine, COLUMNS, line};
-use super::{RegistryTransaction, Store};
+use super::audit::{AuditLine, AuditTable, AuditWriter, COLUMNS, line};
+use super::{RegistryReader, RegistryTransaction};
 use crate::error::{Error, Result};
 
 /// A table whose rows are authenticated.
@@ -216,7 +215,7 @@ impl Authenticator {
 /// A difference between the registry and what its KGC wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "found")]
-pub(crate) enum Finding {
+pub(crate) enum RegistryFinding {
     /// A line of the audit table, or its MAC or list of rows, is not what was written.
     Line {
         /// The number of the line.
@@ -252,7 +251,7 @@ pub(crate) enum Finding {
     },
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for RegistryFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line { line } => write!(f, "line {line} of the audit table is not authentic"),
@@ -268,9 +267,9 @@ impl fmt::Display for Finding {
 
 /// All differences, by table and row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Findings(pub(crate) Vec<Finding>);
+pub(crate) struct RegistryFindings(pub(crate) Vec<RegistryFinding>);
 
-impl Findings {
+impl RegistryFindings {
     /// Describes the findings in words, at most `limit` of them.
     pub(crate) fn text(&self, limit: usize) -> String {
         let mut shown: Vec<_> = self.0.iter().take(limit).map(ToString::to_string).collect();
@@ -281,7 +280,7 @@ impl Findings {
     }
 }
 
-impl fmt::Display for Findings {
+impl fmt::Display for RegistryFindings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text(4))
     }
@@ -306,7 +305,7 @@ type ByDigest = BTreeMap<Digest, (i64, u64)>;
 struct Check<'a> {
     db: &'a Connection,
     key: &'a RegistryKey,
-    found: Vec<Finding>,
+    found: Vec<RegistryFinding>,
 }
 
 impl Check<'_> {
@@ -333,7 +332,7 @@ impl Check<'_> {
                 }
             };
             if !authentic {
-                self.found.push(Finding::Line { line: position.seq + 1 });
+                self.found.push(RegistryFinding::Line { line: position.seq + 1 });
                 return Ok(vouched);
             }
             for Vouched { table, row, digest } in of_line {
@@ -345,7 +344,7 @@ impl Check<'_> {
         // For a line that is not there yet, or for none at all.
         let planted = rows.keys().chain(macs.keys()).find(|line| **line > position.seq);
         if let Some(line) = planted.copied().or_else(|| position.mac.is_none().then_some(position.seq)) {
-            self.found.push(Finding::Line { line });
+            self.found.push(RegistryFinding::Line { line });
         }
         Ok(vouched)
     }
@@ -394,38 +393,42 @@ impl Check<'_> {
             }
             let table = table.name.to_owned();
             if there.is_empty() {
-                self.found.push(Finding::Deleted { table, row, line });
+                self.found.push(RegistryFinding::Deleted { table, row, line });
             } else {
                 changed.push(row);
-                self.found.push(Finding::Changed { table, row });
+                self.found.push(RegistryFinding::Changed { table, row });
             }
         }
         let inserted = inserted.into_iter().filter(|row| !changed.contains(row));
-        self.found.extend(inserted.map(|row| Finding::Inserted { table: table.name.into(), row }));
+        self.found.extend(inserted.map(|row| RegistryFinding::Inserted { table: table.name.into(), row }));
         Ok(())
     }
 }
 
-impl Store {
+/// Queries of the lines' MACs and of the rows that lines vouch for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MacTable<'a>(pub(super) RegistryReader<'a>);
+
+impl MacTable<'_> {
     /// Checks what was written after a position, and moves it there; from the beginning, everything.
     ///
     /// # Errors
     /// [`Error::ForeignRows`] with all that is not what the holder of the key wrote; the position stays.
     pub(crate) fn check_rows(&self, key: &RegistryKey, position: &mut Position) -> Result<()> {
-        self.snapshot(|| self.check_rows_within(key, position))
+        self.0.snapshot(|| self.check_rows_within(key, position))
     }
 
-    /// The same within [`Store::snapshot`].
+    /// The same within [`RegistryReader::snapshot`].
     pub(crate) fn check_rows_within(&self, key: &RegistryKey, position: &mut Position) -> Result<()> {
         let everything = *position == Position::default();
         let mut reached = position.clone();
-        let findings = self.read(|db| {
+        let findings = self.0.read(|db| {
             let mut check = Check { db, key, found: Vec::new() };
             if everything {
                 // An index from outside could hide rows from queries.
                 let said: String = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
                 if said != "ok" {
-                    check.found.push(Finding::Damaged { what: said });
+                    check.found.push(RegistryFinding::Damaged { what: said });
                 }
             }
             let mut vouched = check.lines(&mut reached)?;
@@ -436,7 +439,7 @@ impl Store {
                     reached.rows.insert(table.name, last);
                 }
             }
-            Ok(Findings(check.found))
+            Ok(RegistryFindings(check.found))
         })?;
         if findings.0.is_empty() {
             *position = reached;
@@ -454,7 +457,7 @@ impl Store {
         rows: &Digest,
         before: Option<&AuthenticatedLine>,
     ) -> Result<AuthenticatedLine> {
-        let (head, mac) = self.snapshot(|| Ok((self.audit_head()?, self.read(newest_mac)?)))?;
+        let (head, mac) = self.0.snapshot(|| Ok((AuditTable(self.0).head()?, self.0.read(newest_mac)?)))?;
         let (seq, hash) = head.map_or((0, [0; 32]), |head| (head.seq, head.hash));
         let last = mac.filter(|(of, _)| *of == seq).map(|(_, mac)| AuthenticatedLine { seq, hash, mac });
         let mut known = last.iter().chain(before);
@@ -464,11 +467,6 @@ impl Store {
         let mac = key.mac(&previous.mac, line, rows);
         Ok(AuthenticatedLine { seq: line.seq, hash: line.compute(), mac })
     }
-
-    /// Authenticates all rows as they are, in place of what was authenticated before. The line says why.
-    pub(crate) fn authenticate_all(&mut self, action: &str, detail: &str) -> Result<()> {
-        self.change(clock::unix_now(), |change| change.authenticate_all(action, "", detail))
-    }
 }
 
 fn newest_mac(db: &Connection) -> rusqlite::Result<Option<(u64, Digest)>> {
@@ -476,14 +474,18 @@ fn newest_mac(db: &Connection) -> rusqlite::Result<Option<(u64, Digest)>> {
     db.query_row(newest, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
-impl RegistryTransaction<'_> {
+/// MACs of lines within a change.
+pub(crate) struct MacWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
+
+impl MacWriter<'_> {
     /// Stores a line's MAC, and the digests of the rows that it was written for.
     pub(super) fn authenticate(&self, line: &AuditLine, rows: &[Written]) -> Result<()> {
+        let Self(change) = self;
         let mut vouched = Vec::with_capacity(rows.len());
         for Written { table: name, row } in rows {
             let digests =
-                AuthenticatedTable::named(name).map(|table| table.digests(&self.transaction, *row, *row));
-            let (_, digest) = self
+                AuthenticatedTable::named(name).map(|table| table.digests(&change.transaction, *row, *row));
+            let (_, digest) = change
                 .sql(digests.transpose())?
                 .and_then(|mut found| found.pop())
                 .ok_or_else(|| Error::Terms(format!("row {row} of {name} was not written")))?;
@@ -493,34 +495,37 @@ impl RegistryTransaction<'_> {
     }
 
     fn store_mac(&self, line: &AuditLine, rows: &[Vouched]) -> Result<()> {
-        let previous = self.sql(newest_mac(&self.transaction))?.map(|(_, mac)| mac);
-        let mac = self.authenticator.mac(&previous.unwrap_or_default(), line, &digest_of(rows))?;
+        let Self(change) = self;
+        let previous = change.sql(newest_mac(&change.transaction))?.map(|(_, mac)| mac);
+        let mac = change.authenticator.mac(&previous.unwrap_or_default(), line, &digest_of(rows))?;
         let store = || {
             let insert = "INSERT INTO authenticated_row (line, name, row, digest) VALUES (?1, ?2, ?3, ?4)";
-            let mut statement = self.transaction.prepare_cached(insert)?;
+            let mut statement = change.transaction.prepare_cached(insert)?;
             for Vouched { table, row, digest } in rows {
                 statement.execute(params![line.seq, table, row, digest])?;
             }
             let insert = "INSERT INTO audit_mac (seq, mac) VALUES (?1, ?2)";
-            self.transaction.execute(insert, params![line.seq, mac])
+            change.transaction.execute(insert, params![line.seq, mac])
         };
-        self.sql(store()).map(drop)
+        change.sql(store()).map(drop)
     }
 
-    /// Adds a line that vouches for all rows there are, and is the first with a MAC.
-    pub(super) fn authenticate_all(&self, action: &str, subject: &str, detail: &str) -> Result<()> {
+    /// Authenticates all rows as they are, in place of what was authenticated before: adds a line that vouches for
+    /// them, says why, and is the first with a MAC.
+    pub(crate) fn authenticate_all(&self, action: &str, subject: &str, detail: &str) -> Result<()> {
+        let Self(change) = self;
         let gather = || {
-            self.transaction.execute_batch("DELETE FROM authenticated_row; DELETE FROM audit_mac;")?;
+            change.transaction.execute_batch("DELETE FROM authenticated_row; DELETE FROM audit_mac;")?;
             let mut rows = Vec::new();
             for table in &TABLES {
-                let digests = table.digests(&self.transaction, i64::MIN, i64::MAX)?;
+                let digests = table.digests(&change.transaction, i64::MIN, i64::MAX)?;
                 let vouch = |(row, digest)| Vouched { table: table.name.into(), row, digest };
                 rows.extend(digests.into_iter().map(vouch));
             }
             Ok::<_, rusqlite::Error>(rows)
         };
-        let rows = self.sql(gather())?;
-        let line = self.add_line(action, subject, detail)?;
+        let rows = change.sql(gather())?;
+        let line = AuditWriter(change).add_line(action, subject, detail)?;
         self.store_mac(&line, &rows)
     }
 }

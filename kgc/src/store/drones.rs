@@ -1,15 +1,13 @@
 //! Drones: identities a key was issued for.
 
-use std::path::Path;
-
 use quiver_ainq::{Identity, Name, Revoked, Role, UnixTime};
 use quiver_enrolment::KgcRecord;
 use quiver_service::clock;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::audit::ISSUED;
-use super::{RegistryTransaction, Store};
+use super::{RegistryReader, RegistryTransaction};
 use crate::error::{Error, Result};
 
 /// An enrolled drone, for `kgc drone list`.
@@ -69,32 +67,6 @@ pub(super) fn leads_of(role: &Role) -> Option<(Name, u16)> {
     }
 }
 
-/// All enrolled drones, by name.
-pub(super) fn drones(db: &Connection, path: &Path) -> Result<Vec<EnrolledDrone>> {
-    let query = "SELECT identity, handle, enrolled.at,
-                        revoked_drone.seq IS NOT NULL, revocation_wish.seq IS NOT NULL
-                 FROM enrolled LEFT JOIN revoked_drone USING (token_id) LEFT JOIN revocation_wish USING (token_id)
-                 ORDER BY name, enrolled.at";
-    let read = || {
-        let mut statement = db.prepare(query)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, drone_without_identity(row)?)))?;
-        rows.collect::<rusqlite::Result<Vec<(Vec<u8>, EnrolledDrone)>>>()
-    };
-    let drone = |(identity, drone): (Vec<u8>, EnrolledDrone)| {
-        let identity = Identity::decode(&identity)?;
-        Ok(EnrolledDrone {
-            name: identity.name.to_string(),
-            role: describe_role(&identity.role),
-            groups: identity.groups.iter().map(ToString::to_string).collect(),
-            serial: hex::encode(identity.serial),
-            not_after: identity.not_after,
-            leads: leads_of(&identity.role),
-            ..drone
-        })
-    };
-    read().map_err(|error| Error::registry(path, error))?.into_iter().map(drone).collect()
-}
-
 /// A revocation that the running KGC has to sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RevokedDrone {
@@ -139,16 +111,70 @@ fn issued_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
     })
 }
 
-impl RegistryTransaction<'_> {
-    pub(super) fn issued(&self, record: &KgcRecord) -> Result<()> {
+/// Queries of enrolled drones and their revocations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DroneTable<'a>(pub(super) RegistryReader<'a>);
+
+impl DroneTable<'_> {
+    /// All enrolled drones, by name.
+    pub(crate) fn all(&self) -> Result<Vec<EnrolledDrone>> {
+        let query = "SELECT identity, handle, enrolled.at,
+                            revoked_drone.seq IS NOT NULL, revocation_wish.seq IS NOT NULL
+                     FROM enrolled LEFT JOIN revoked_drone USING (token_id) LEFT JOIN revocation_wish USING (token_id)
+                     ORDER BY name, enrolled.at";
+        let read = |row: &Row<'_>| Ok((row.get(0)?, drone_without_identity(row)?));
+        let rows: Vec<(Vec<u8>, EnrolledDrone)> =
+            self.0.read(|db| db.prepare(query)?.query_map([], read)?.collect())?;
+        let drone = |(identity, drone): (Vec<u8>, EnrolledDrone)| {
+            let identity = Identity::decode(&identity)?;
+            Ok(EnrolledDrone {
+                name: identity.name.to_string(),
+                role: describe_role(&identity.role),
+                groups: identity.groups.iter().map(ToString::to_string).collect(),
+                serial: hex::encode(identity.serial),
+                not_after: identity.not_after,
+                leads: leads_of(&identity.role),
+                ..drone
+            })
+        };
+        rows.into_iter().map(drone).collect()
+    }
+
+    /// Records of the keys that were issued here, from which a KGC's machine is rebuilt.
+    pub(super) fn issued_records(&self) -> Result<Vec<KgcRecord>> {
+        let query = "SELECT token_id, name, identity, handle, pin, request, reply, at FROM issued ORDER BY at, token_id";
+        self.0.read(|db| db.prepare(query)?.query_map([], issued_record)?.collect())
+    }
+
+    /// Revocations made after the one numbered `seq`.
+    pub(crate) fn revoked_after(&self, seq: u64) -> Result<Vec<RevokedDrone>> {
+        let query =
+            "SELECT revoked_drone.seq, token_id, identity FROM revoked_drone JOIN issued USING (token_id)
+                     WHERE revoked_drone.seq > ?1 ORDER BY revoked_drone.seq";
+        self.0.read(|db| {
+            let read = |row: &Row<'_>| {
+                Ok(RevokedDrone { seq: row.get(0)?, revoked: revoked(row.get(1)?, row.get(2)?) })
+            };
+            db.prepare(query)?.query_map(params![seq], read)?.collect()
+        })
+    }
+}
+
+/// Enrolled drones within a change.
+pub(crate) struct DroneWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
+
+impl DroneWriter<'_> {
+    /// Records a key that was issued.
+    pub(super) fn issue(&self, record: &KgcRecord) -> Result<()> {
+        let Self(change) = self;
         let KgcRecord::Issued { token_id, name, identity, handle, pin, request, reply, at } = record else {
             return Ok(());
         };
         // A commit that failed halfway may have happened after all: the same once more is fine, anything else
         // is not.
         let stored = "SELECT pin FROM issued WHERE token_id = ?1";
-        let stored = self.transaction.query_row(stored, params![token_id], |row| row.get::<_, [u8; 32]>(0));
-        match self.sql(stored.optional())? {
+        let stored = change.transaction.query_row(stored, params![token_id], |row| row.get::<_, [u8; 32]>(0));
+        match change.sql(stored.optional())? {
             Some(stored) if stored == *pin => return Ok(()),
             Some(_) => return Err(Error::TokenBoundTwice),
             None => {}
@@ -156,38 +182,18 @@ impl RegistryTransaction<'_> {
         let insert = "INSERT INTO issued (token_id, name, identity, handle, pin, request, reply, at)
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let values = params![token_id, name, identity, handle, pin, request, reply, at];
-        self.sql(self.transaction.execute(insert, values))?;
-        let row = self.written("issued");
+        change.sql(change.transaction.execute(insert, values))?;
+        let row = change.written("issued");
         let detail = format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle));
-        self.audit(ISSUED, name, &detail, &[row])
-    }
-}
-
-impl Store {
-    pub(super) fn issued_records(&self) -> Result<Vec<KgcRecord>> {
-        let query = "SELECT token_id, name, identity, handle, pin, request, reply, at FROM issued ORDER BY at, token_id";
-        self.read(|db| db.prepare(query)?.query_map([], issued_record)?.collect())
-    }
-
-    /// All enrolled drones, by name.
-    pub(crate) fn drones(&self) -> Result<Vec<EnrolledDrone>> {
-        drones(&self.connection, &self.path)
+        change.audit(ISSUED, name, &detail, &[row])
     }
 
     /// Revokes a drone named by its name or serial; returns it.
-    pub(crate) fn revoke_drone(&mut self, which: &str, at: UnixTime) -> Result<EnrolledDrone> {
+    pub(crate) fn revoke(&self, which: &str) -> Result<EnrolledDrone> {
+        let Self(change) = self;
         let matching =
             |drone: &EnrolledDrone| drone.name == which || drone.serial.eq_ignore_ascii_case(which);
-        self.change_drone(at, matching, which)
-    }
-
-    fn change_drone(
-        &mut self,
-        at: UnixTime,
-        matching: impl Fn(&EnrolledDrone) -> bool,
-        which: &str,
-    ) -> Result<EnrolledDrone> {
-        let mut found: Vec<_> = self.drones()?.into_iter().filter(matching).collect();
+        let mut found: Vec<_> = DroneTable(change.reader()).all()?.into_iter().filter(matching).collect();
         let known = !found.is_empty();
         found.retain(|drone| !drone.revoked);
         let drone = match found.pop() {
@@ -197,27 +203,12 @@ impl Store {
             None => return Err(Error::NoSuchDrone { which: which.into() }),
         };
         let serial = hex::decode(&drone.serial).unwrap_or_default();
-        self.change(at, |change| {
-            let insert = "INSERT OR IGNORE INTO revoked_drone (token_id, at) VALUES (?1, ?2)";
-            if change.sql(change.transaction.execute(insert, params![serial, at]))? == 0 {
-                return Err(Error::AlreadyRevoked { which: which.into() });
-            }
-            let row = change.written("revoked_drone");
-            change.audit("drone revoked", &drone.name, &format!("serial {}", drone.serial), &[row])
-        })?;
+        let insert = "INSERT OR IGNORE INTO revoked_drone (token_id, at) VALUES (?1, ?2)";
+        if change.sql(change.transaction.execute(insert, params![serial, change.at]))? == 0 {
+            return Err(Error::AlreadyRevoked { which: which.into() });
+        }
+        let row = change.written("revoked_drone");
+        change.audit("drone revoked", &drone.name, &format!("serial {}", drone.serial), &[row])?;
         Ok(drone)
-    }
-
-    /// Revocations of drones made after the one numbered `seq`.
-    pub(crate) fn drones_revoked_after(&self, seq: u64) -> Result<Vec<RevokedDrone>> {
-        let query =
-            "SELECT revoked_drone.seq, token_id, identity FROM revoked_drone JOIN issued USING (token_id)
-                     WHERE revoked_drone.seq > ?1 ORDER BY revoked_drone.seq";
-        self.read(|db| {
-            let read = |row: &Row<'_>| {
-                Ok(RevokedDrone { seq: row.get(0)?, revoked: revoked(row.get(1)?, row.get(2)?) })
-            };
-            db.prepare(query)?.query_map(params![seq], read)?.collect()
-        })
     }
 }

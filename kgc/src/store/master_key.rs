@@ -3,7 +3,7 @@
 use quiver_ainq::UnixTime;
 use rusqlite::{OptionalExtension, Row};
 
-use super::Store;
+use super::RegistryReader;
 use crate::error::Result;
 
 /// The master key as the registry has it.
@@ -21,9 +21,13 @@ pub(crate) struct IbeRow {
     pub(crate) at: UnixTime,
 }
 
-impl Store {
+/// Queries of the master key's versions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MasterKeyTable<'a>(pub(super) RegistryReader<'a>);
+
+impl MasterKeyTable<'_> {
     /// The newest version of the master key's shares.
-    pub(crate) fn ibe_authority(&self) -> Result<Option<IbeRow>> {
+    pub(crate) fn newest(&self) -> Result<Option<IbeRow>> {
         let query = "SELECT name, version, master, statement, at FROM ibe_authority
                      ORDER BY version DESC LIMIT 1";
         let read = |row: &Row<'_>| {
@@ -35,6 +39,6 @@ impl Store {
                 at: row.get(4)?,
             })
         };
-        self.read(|db| db.query_row(query, [], read).optional())
+        self.0.read(|db| db.query_row(query, [], read).optional())
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::audit::{CONTRIBUTED, ENROLLED, PINNED};
 use super::authentication::Written;
-use super::{RegistryTransaction, Store};
+use super::{RegistryReader, RegistryTransaction};
 use crate::error::{Error, Result};
 
 fn pinned_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
@@ -29,65 +29,17 @@ fn enrolled_record(row: &Row<'_>) -> rusqlite::Result<KgcRecord> {
     Ok(KgcRecord::Enrolled { token_id: row.get(0)?, handle: row.get(1)?, at: row.get(2)? })
 }
 
-impl RegistryTransaction<'_> {
-    pub(super) fn pinned(&self, record: &KgcRecord) -> Result<()> {
-        let KgcRecord::Pinned { token_id, name, identity, pin, request, at } = record else {
-            return Ok(());
-        };
-        // A commit that failed halfway may have happened after all: the same once more is fine, anything else
-        // is not.
-        let stored = "SELECT request FROM pinned WHERE token_id = ?1";
-        let stored = self.transaction.query_row(stored, params![token_id], |row| row.get::<_, [u8; 32]>(0));
-        match self.sql(stored.optional())? {
-            Some(stored) if stored == *request => return Ok(()),
-            Some(_) => return Err(Error::TokenBoundTwice),
-            None => {}
-        }
-        let insert =
-            "INSERT INTO pinned (token_id, name, identity, pin, request, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let values = params![token_id, name, identity, pin, request, at];
-        self.sql(self.transaction.execute(insert, values))?;
-        let row = self.written("pinned");
-        self.audit(PINNED, name, &format!("serial {}", hex::encode(token_id)), &[row])
-    }
+/// Queries of enrolments in a quorum.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PinnedTable<'a>(pub(super) RegistryReader<'a>);
 
-    pub(super) fn contributed(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
-        let insert = "INSERT OR IGNORE INTO contributed (handle, token_id, at) VALUES (?1, ?2, ?3)";
-        if self.sql(self.transaction.execute(insert, params![handle, token_id, at]))? == 0 {
-            return Ok(());
-        }
-        self.audit_of_a_key(CONTRIBUTED, self.written("contributed"), token_id, handle)
-    }
-
-    pub(super) fn enrolled(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
-        let insert = "INSERT OR IGNORE INTO proven (token_id, handle, at) VALUES (?1, ?2, ?3)";
-        if self.sql(self.transaction.execute(insert, params![token_id, handle, at]))? == 0 {
-            return Ok(());
-        }
-        self.audit_of_a_key(ENROLLED, self.written("proven"), token_id, handle)
-    }
-
-    /// Audits a key, whose row was just written.
-    fn audit_of_a_key(
-        &self,
-        action: &str,
-        row: Written,
-        token_id: &[u8; 16],
-        handle: &[u8; 32],
-    ) -> Result<()> {
-        let detail = format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle));
-        let name = "SELECT name FROM pinned WHERE token_id = ?1";
-        let name: String = self.sql(self.transaction.query_row(name, params![token_id], |row| row.get(0)))?;
-        self.audit(action, &name, &detail, &[row])
-    }
-}
-
-impl Store {
-    pub(super) fn pinned_records(&self) -> Result<Vec<KgcRecord>> {
+impl PinnedTable<'_> {
+    /// Records of them, from which a KGC's machine is rebuilt.
+    pub(super) fn records(&self) -> Result<Vec<KgcRecord>> {
         let pinned = "SELECT token_id, name, identity, pin, request, at FROM pinned ORDER BY at, token_id";
         let contributed = "SELECT token_id, handle, at FROM contributed ORDER BY at, handle";
         let proven = "SELECT token_id, handle, at FROM proven ORDER BY at, token_id";
-        self.read(|db| {
+        self.0.read(|db| {
             let mut records: Vec<KgcRecord> =
                 db.prepare(pinned)?.query_map([], pinned_record)?.collect::<rusqlite::Result<_>>()?;
             let mut statement = db.prepare(contributed)?;
@@ -100,5 +52,69 @@ impl Store {
             }
             Ok(records)
         })
+    }
+}
+
+/// Enrolments in a quorum within a change.
+pub(crate) struct PinnedWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
+
+impl PinnedWriter<'_> {
+    /// Binds a token to a request.
+    pub(super) fn bind(&self, record: &KgcRecord) -> Result<()> {
+        let Self(change) = self;
+        let KgcRecord::Pinned { token_id, name, identity, pin, request, at } = record else {
+            return Ok(());
+        };
+        // A commit that failed halfway may have happened after all: the same once more is fine, anything else
+        // is not.
+        let stored = "SELECT request FROM pinned WHERE token_id = ?1";
+        let stored = change.transaction.query_row(stored, params![token_id], |row| row.get::<_, [u8; 32]>(0));
+        match change.sql(stored.optional())? {
+            Some(stored) if stored == *request => return Ok(()),
+            Some(_) => return Err(Error::TokenBoundTwice),
+            None => {}
+        }
+        let insert =
+            "INSERT INTO pinned (token_id, name, identity, pin, request, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let values = params![token_id, name, identity, pin, request, at];
+        change.sql(change.transaction.execute(insert, values))?;
+        let row = change.written("pinned");
+        change.audit(PINNED, name, &format!("serial {}", hex::encode(token_id)), &[row])
+    }
+
+    /// Records a key that this KGC contributed to.
+    pub(super) fn contribute(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
+        let Self(change) = self;
+        let insert = "INSERT OR IGNORE INTO contributed (handle, token_id, at) VALUES (?1, ?2, ?3)";
+        if change.sql(change.transaction.execute(insert, params![handle, token_id, at]))? == 0 {
+            return Ok(());
+        }
+        self.audit_of_a_key(CONTRIBUTED, change.written("contributed"), token_id, handle)
+    }
+
+    /// Records the key that a drone proved to hold.
+    pub(super) fn prove(&self, token_id: &[u8; 16], handle: &[u8; 32], at: UnixTime) -> Result<()> {
+        let Self(change) = self;
+        let insert = "INSERT OR IGNORE INTO proven (token_id, handle, at) VALUES (?1, ?2, ?3)";
+        if change.sql(change.transaction.execute(insert, params![token_id, handle, at]))? == 0 {
+            return Ok(());
+        }
+        self.audit_of_a_key(ENROLLED, change.written("proven"), token_id, handle)
+    }
+
+    /// Audits a key, whose row was just written.
+    fn audit_of_a_key(
+        &self,
+        action: &str,
+        row: Written,
+        token_id: &[u8; 16],
+        handle: &[u8; 32],
+    ) -> Result<()> {
+        let Self(change) = self;
+        let detail = format!("serial {} handle {}", hex::encode(token_id), hex::encode(handle));
+        let name = "SELECT name FROM pinned WHERE token_id = ?1";
+        let name: String =
+            change.sql(change.transaction.query_row(name, params![token_id], |row| row.get(0)))?;
+        change.audit(action, &name, &detail, &[row])
     }
 }

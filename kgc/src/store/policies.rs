@@ -6,8 +6,8 @@ use quiver_service::clock;
 use rusqlite::{Row, params};
 use serde::Serialize;
 
-use super::Store;
 use super::attributes::shown;
+use super::{RegistryReader, RegistryTransaction};
 use crate::error::Result;
 
 /// A policy, for `kgc abke list`.
@@ -46,23 +46,13 @@ pub(crate) struct SignedText<'a> {
     pub(crate) text: &'a str,
 }
 
-impl Store {
-    /// Records a policy.
-    pub(crate) fn record_policy(&mut self, policy: &SignedText<'_>, at: UnixTime) -> Result<()> {
-        let SignedText { id, authority, name, group, not_after, text } = *policy;
-        self.change(at, |change| {
-            let insert = "INSERT INTO admission_policy (id, authority, name, members, not_after, text, at)
-                          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let values = params![id, authority, name, group, not_after, text, at];
-            change.sql(change.transaction.execute(insert, values))?;
-            let (id, row) = (hex::encode(id), change.written("admission_policy"));
-            let detail = format!("group {group} id {id}: {}", shown(text));
-            change.audit("admission policy signed", name, &detail, &[row])
-        })
-    }
+/// Queries of policies of admission.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdmissionTable<'a>(pub(super) RegistryReader<'a>);
 
+impl AdmissionTable<'_> {
     /// All policies, by group and name, the newest last.
-    pub(crate) fn policies(&self) -> Result<Vec<AdmissionRow>> {
+    pub(crate) fn all(&self) -> Result<Vec<AdmissionRow>> {
         let query = "SELECT admission_policy.name, members, attribute_authority.name, not_after, text, admission_policy.at
                      FROM admission_policy
                      JOIN attribute_authority ON attribute_authority.fingerprint = admission_policy.authority
@@ -77,6 +67,24 @@ impl Store {
                 at: row.get(5)?,
             })
         };
-        self.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+        self.0.read(|db| db.prepare(query)?.query_map([], read)?.collect())
+    }
+}
+
+/// Policies of admission within a change.
+pub(crate) struct AdmissionWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
+
+impl AdmissionWriter<'_> {
+    /// Records a policy.
+    pub(crate) fn record(&self, policy: &SignedText<'_>) -> Result<()> {
+        let Self(change) = self;
+        let SignedText { id, authority, name, group, not_after, text } = *policy;
+        let insert = "INSERT INTO admission_policy (id, authority, name, members, not_after, text, at)
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let values = params![id, authority, name, group, not_after, text, change.at];
+        change.sql(change.transaction.execute(insert, values))?;
+        let (id, row) = (hex::encode(id), change.written("admission_policy"));
+        let detail = format!("group {group} id {id}: {}", shown(text));
+        change.audit("admission policy signed", name, &detail, &[row])
     }
 }

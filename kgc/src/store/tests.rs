@@ -33,9 +33,9 @@ impl Bench {
     }
 
     /// Findings of a check of all rows.
-    fn found(&self) -> Vec<Finding> {
+    fn found(&self) -> Vec<RegistryFinding> {
         let store = Store::open(self.directory.path(), &DEPLOYMENT).expect("open");
-        match store.check_rows(&self.key, &mut Position::default()) {
+        match store.macs().check_rows(&self.key, &mut Position::default()) {
             Ok(()) => Vec::new(),
             Err(Error::ForeignRows(findings)) => findings.0,
             Err(error) => panic!("{error}"),
@@ -79,8 +79,24 @@ fn of_the_kgc<const N: usize>(records: [KgcRecord; N]) -> [ServingRecord; N] {
     records.map(Either::Left)
 }
 
+fn revoke_drone(store: &mut Store, which: &str) -> Result<EnrolledDrone> {
+    store.change(NOW, |change| change.drones().revoke(which))
+}
+
+fn revoke_token(store: &mut Store, which: &str) -> Result<String> {
+    store.change(NOW, |change| change.tokens().revoke_named(which))
+}
+
+fn request_revocation(
+    store: &mut Store,
+    which: &str,
+    told: Option<(UnixTime, bool)>,
+) -> Result<([u8; 16], String)> {
+    store.change(NOW, |change| change.revocation_requests().request(which, told))
+}
+
 fn checked(store: &Store) -> Checked {
-    store.check_audit(&store.audit_lines().expect("lines")).expect("check")
+    store.audit().check(&store.audit().lines().expect("lines")).expect("check")
 }
 
 #[test]
@@ -134,7 +150,7 @@ fn pins_and_contributions_survive_reopening_and_a_token_is_bound_once() {
     let store = bench.open().expect("open");
     assert_eq!(store.records().expect("records"), records);
     assert_eq!(checked(&store), Checked::Whole);
-    let actions: Vec<_> = store.audit_lines().expect("lines").into_iter().map(|line| line.action).collect();
+    let actions: Vec<_> = store.audit().lines().expect("lines").into_iter().map(|line| line.action).collect();
     let contributed = ["contributed to a key"; 2];
     assert_eq!(actions[1..], [&["token bound"; 2][..], &contributed, &["key proven by its drone"]].concat());
 }
@@ -158,25 +174,25 @@ fn failing_batch_leaves_nothing_behind() {
 fn revoked_drone_is_handed_over_once_and_frees_its_name() {
     let (_bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2")]), NOW).expect("persist");
-    let taken = |store: &mut Store| store.change(NOW, |change| change.refuse_taken_name("edge-1"));
+    let taken = |store: &mut Store| store.change(NOW, |change| change.tokens().refuse_taken_name("edge-1"));
     assert!(matches!(taken(&mut store), Err(Error::NameTaken { .. })));
-    store.revoke_drone("edge-1", NOW).expect("revoke");
+    revoke_drone(&mut store, "edge-1").expect("revoke");
     taken(&mut store).expect("free again");
-    let revoked = store.drones_revoked_after(0).expect("revoked");
+    let revoked = store.drones().revoked_after(0).expect("revoked");
     let revoked: Vec<_> = revoked.iter().map(|drone| (drone.seq, drone.revoked.serial)).collect();
     assert_eq!(revoked, [(1, [1; 16])]);
-    assert!(store.drones_revoked_after(1).expect("none").is_empty());
-    assert!(matches!(store.revoke_drone("edge-1", NOW), Err(Error::AlreadyRevoked { .. })));
-    assert!(matches!(store.revoke_drone("edge-9", NOW), Err(Error::NoSuchDrone { .. })));
-    store.revoke_drone(&hex::encode([2; 16]), NOW).expect("by serial");
-    assert_eq!(store.drones().expect("drones").iter().filter(|drone| drone.revoked).count(), 2);
+    assert!(store.drones().revoked_after(1).expect("none").is_empty());
+    assert!(matches!(revoke_drone(&mut store, "edge-1"), Err(Error::AlreadyRevoked { .. })));
+    assert!(matches!(revoke_drone(&mut store, "edge-9"), Err(Error::NoSuchDrone { .. })));
+    revoke_drone(&mut store, &hex::encode([2; 16])).expect("by serial");
+    assert_eq!(store.drones().all().expect("drones").iter().filter(|drone| drone.revoked).count(), 2);
 }
 
 #[test]
 fn drone_states_follow_the_clock() {
     let (_bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("persist");
-    let drone = store.drones().expect("drones").remove(0);
+    let drone = store.drones().all().expect("drones").remove(0);
     assert_eq!((drone.state(NOW), drone.state(NOW + 11)), ("active", "expired"));
 }
 
@@ -184,14 +200,15 @@ fn drone_states_follow_the_clock() {
 fn used_and_unknown_tokens_are_not_revoked_as_tokens() {
     let (_bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([issued(1, "edge-1")]), NOW).expect("persist");
-    let used = store.revoke_tokens_named(&hex::encode([1; 16]), NOW);
+    let used = revoke_token(&mut store, &hex::encode([1; 16]));
     assert!(matches!(used, Err(Error::TokenUsed { drone }) if drone == "edge-1"));
-    assert!(matches!(store.revoke_tokens_named("edge-7", NOW), Err(Error::NoSuchToken { .. })));
+    assert!(matches!(revoke_token(&mut store, "edge-7"), Err(Error::NoSuchToken { .. })));
     let id = hex::encode([5; 16]);
-    assert_eq!(store.revoke_tokens_named(&id, NOW).expect("issued elsewhere"), id);
-    assert!(matches!(store.revoke_tokens_named(&id, NOW), Err(Error::AlreadyRevoked { .. })));
-    assert_eq!(store.revoked_tokens().expect("revoked"), [[5; 16]]);
-    let states: Vec<_> = store.tokens(NOW).expect("tokens").into_iter().map(|token| token.state).collect();
+    assert_eq!(revoke_token(&mut store, &id).expect("issued elsewhere"), id);
+    assert!(matches!(revoke_token(&mut store, &id), Err(Error::AlreadyRevoked { .. })));
+    assert_eq!(store.tokens().revoked().expect("revoked"), [[5; 16]]);
+    let states: Vec<_> =
+        store.tokens().all(NOW).expect("tokens").into_iter().map(|token| token.state).collect();
     assert_eq!(states, [TokenState::Used, TokenState::Revoked]);
 }
 
@@ -271,7 +288,7 @@ fn two_processes_take_turns() {
         store.persist(&of_the_kgc([issued(serial, &format!("edge-{serial}"))]), NOW).expect("persist");
     }
     assert_eq!(checked(&one), Checked::Whole);
-    assert_eq!(two.drones().expect("drones").len(), 20);
+    assert_eq!(two.drones().all().expect("drones").len(), 20);
 }
 
 /// A record with an identity that can be decoded.
@@ -286,25 +303,25 @@ fn bound(serial: u8, name: &str) -> KgcRecord {
 fn operator_of_a_quorum_wants_a_drone_revoked_once_known_here_or_not() {
     let (_bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([bound(1, "edge-1")]), NOW).expect("persist");
-    assert_eq!(store.request_revocation("edge-1", None, NOW).expect("by name"), ([1; 16], "edge-1".into()));
-    let again = store.request_revocation(&hex::encode([1; 16]), None, NOW).expect_err("the same, by serial");
+    assert_eq!(request_revocation(&mut store, "edge-1", None).expect("by name"), ([1; 16], "edge-1".into()));
+    let again = request_revocation(&mut store, &hex::encode([1; 16]), None).expect_err("the same, by serial");
     assert!(matches!(again, Error::AlreadyRequested { .. }), "{again}");
     let elsewhere = hex::encode([9; 16]);
     assert_eq!(
-        store.request_revocation(&elsewhere, Some((NOW + 60, false)), NOW).expect("by serial"),
+        request_revocation(&mut store, &elsewhere, Some((NOW + 60, false))).expect("by serial"),
         ([9; 16], elsewhere)
     );
-    let unknown = store.request_revocation("edge-9", None, NOW).expect_err("a name that nobody here has");
+    let unknown = request_revocation(&mut store, "edge-9", None).expect_err("a name that nobody here has");
     assert!(unknown.to_string().contains("serial"), "{unknown}");
     let requests: Vec<_> =
-        store.revocation_requests_after(0).expect("requests").into_iter().map(|(_, drone)| drone).collect();
+        store.revocation_requests().after(0).expect("requests").into_iter().map(|(_, drone)| drone).collect();
     let [known, told] = requests[..] else { panic!("{requests:?}") };
     assert_eq!((known.serial, known.leader), ([1; 16], false));
     assert_ne!(known.not_after, u64::MAX, "as its identity says");
     assert_eq!(told, Revoked { serial: [9; 16], not_after: NOW + 60, leader: false }, "as the operator says");
-    let (first, _) = store.revocation_requests_after(0).expect("requests")[0];
-    assert_eq!(store.revocation_requests_after(first).expect("requests").len(), 1);
-    let drone = &store.drones().expect("drones")[0];
+    let (first, _) = store.revocation_requests().after(0).expect("requests")[0];
+    assert_eq!(store.revocation_requests().after(first).expect("requests").len(), 1);
+    let drone = &store.drones().all().expect("drones")[0];
     assert_eq!((drone.wanted, drone.revoked, drone.state(NOW)), (true, false, "revocation requested"));
     assert_eq!(checked(&store), Checked::Whole);
 }

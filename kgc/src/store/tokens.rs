@@ -10,8 +10,8 @@ use quiver_service::clock;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
-use super::drones::{drones, leads_of};
-use super::{RegistryTransaction, Store};
+use super::drones::{DroneTable, leads_of};
+use super::{RegistryReader, RegistryTransaction};
 use crate::error::{Error, Result};
 
 /// State of a token.
@@ -119,20 +119,104 @@ fn signed(time: UnixTime) -> u64 {
     time.min(i64::MAX as u64)
 }
 
-impl RegistryTransaction<'_> {
+/// Queries of tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TokenTable<'a>(pub(super) RegistryReader<'a>);
+
+impl TokenTable<'_> {
+    /// All tokens known.
+    pub(crate) fn all(&self, now: UnixTime) -> Result<Vec<TokenRow>> {
+        self.0.read(|db| db.prepare(TOKENS)?.query_map([], |row| token(row, now))?.collect())
+    }
+
+    /// Ids of all revoked tokens, in the order of revocation.
+    pub(crate) fn revoked(&self) -> Result<Vec<[u8; 16]>> {
+        let query = "SELECT token_id FROM revoked_token ORDER BY seq";
+        self.0.read(|db| db.prepare(query)?.query_map([], |row| row.get(0))?.collect())
+    }
+}
+
+/// Tokens within a change.
+pub(crate) struct TokenWriter<'a>(pub(super) &'a RegistryTransaction<'a>);
+
+impl TokenWriter<'_> {
+    /// Issues a token and records it: in one transaction with the checks of its name and ordinal, so that of
+    /// two at once one is refused. `sign` makes it for the role that is found.
+    pub(crate) fn issue(
+        &self,
+        name: &Name,
+        leads: Option<Leads<'_>>,
+        sign: impl FnOnce(Role) -> Result<IssuedToken<Ristretto255>>,
+    ) -> Result<IssuedToken<Ristretto255>> {
+        let Self(change) = self;
+        self.refuse_taken_name(name.as_str())?;
+        let mut known = change.ordinals.take();
+        let role = match leads {
+            None => Role::Edge,
+            Some(Leads { group, ordinal }) => {
+                let taken = self.ordinals(known.take(), group)?;
+                let ordinal = taken.choose(ordinal)?;
+                known = Some(taken);
+                Role::Leader { group: group.clone(), ordinal }
+            }
+        };
+        let issued = sign(role)?;
+        self.record(&issued.token.statement)?;
+        if let (Some(known), Some((_, ordinal))) = (&mut known, leads_of(&issued.token.statement.role)) {
+            known.taken.insert(ordinal, by_an_open_token(&issued.token.statement));
+        }
+        change.ordinals.set(known);
+        Ok(issued)
+    }
+
+    /// Revokes a token named by its id (any token) or by its drone's name (a recorded one). Returns the id.
+    pub(crate) fn revoke_named(&self, which: &str) -> Result<String> {
+        let Self(change) = self;
+        let mut id = [0; 16];
+        if hex::decode_to_slice(which, &mut id).is_err() {
+            let named =
+                |token: &TokenRow| token.name.as_deref() == Some(which) && token.state == TokenState::Open;
+            let tokens = TokenTable(change.reader()).all(change.at)?;
+            let mut found: Vec<_> = tokens.into_iter().filter(named).collect();
+            match found.pop() {
+                Some(token) if found.is_empty() => {
+                    let _ = hex::decode_to_slice(token.id, &mut id);
+                }
+                Some(_) => return Err(Error::Ambiguous { which: which.into() }),
+                None => return Err(Error::NoSuchToken { which: which.into() }),
+            }
+        }
+        // Its ordinal is free again.
+        change.ordinals.set(None);
+        let used = "SELECT name FROM enrolled WHERE token_id = ?1";
+        let used = change.transaction.query_row(used, params![id], |row| row.get::<_, String>(0));
+        if let Some(drone) = change.sql(used.optional())? {
+            return Err(Error::TokenUsed { drone });
+        }
+        let revoked = "SELECT EXISTS (SELECT 1 FROM revoked_token WHERE token_id = ?1)";
+        if change.sql(change.transaction.query_row(revoked, params![id], |row| row.get(0)))? {
+            return Err(Error::AlreadyRevoked { which: which.into() });
+        }
+        self.revoke(&id, which)?;
+        Ok(hex::encode(id))
+    }
+
     /// Refuses a name that an active drone or an open token already carries.
     pub(super) fn refuse_taken_name(&self, name: &str) -> Result<()> {
         let taken = |by: &str| Err(Error::NameTaken { name: name.into(), by: by.into() });
         let drone = "SELECT EXISTS (SELECT 1 FROM enrolled WHERE name = ?1
                         AND NOT EXISTS (SELECT 1 FROM revoked_drone WHERE revoked_drone.token_id = enrolled.token_id)
                         AND NOT EXISTS (SELECT 1 FROM revocation_wish WHERE revocation_wish.token_id = enrolled.token_id))";
-        if self.sql(self.transaction.query_row(drone, params![name], |row| row.get(0)))? {
+        if self.0.sql(self.0.transaction.query_row(drone, params![name], |row| row.get(0)))? {
             return taken("an enrolled drone; revoke that one first (kgc drone revoke)");
         }
         let token = "SELECT EXISTS (SELECT 1 FROM token WHERE name = ?1 AND expiry >= ?2
                         AND NOT EXISTS (SELECT 1 FROM enrolled WHERE enrolled.token_id = token.token_id)
                         AND NOT EXISTS (SELECT 1 FROM revoked_token WHERE revoked_token.token_id = token.token_id))";
-        if self.sql(self.transaction.query_row(token, params![name, signed(self.at)], |row| row.get(0)))? {
+        if self
+            .0
+            .sql(self.0.transaction.query_row(token, params![name, signed(self.0.at)], |row| row.get(0)))?
+        {
             return taken("an open token; revoke that one first (kgc token revoke)");
         }
         Ok(())
@@ -141,7 +225,7 @@ impl RegistryTransaction<'_> {
     /// The ordinals of a group's leaders; those that are known if nobody has changed the registry since.
     fn ordinals(&self, known: Option<Ordinals>, group: &Name) -> Result<Ordinals> {
         let version =
-            self.sql(self.transaction.pragma_query_value(None, "data_version", |row| row.get(0)))?;
+            self.0.sql(self.0.transaction.pragma_query_value(None, "data_version", |row| row.get(0)))?;
         match known {
             Some(known) if known.version == version && known.group == *group => Ok(known),
             _ => Ok(Ordinals { group: group.clone(), version, taken: self.taken_ordinals(group)? }),
@@ -156,8 +240,8 @@ impl RegistryTransaction<'_> {
                 taken.insert(ordinal, by_an_open_token(&statement));
             }
         }
-        for drone in drones(&self.transaction, self.path)? {
-            let active = !drone.revoked && !drone.wanted && drone.not_after > self.at;
+        for drone in DroneTable(self.0.reader()).all()? {
+            let active = !drone.revoked && !drone.wanted && drone.not_after > self.0.at;
             if let Some((_, ordinal)) = drone.leads.filter(|(of, _)| active && of == group) {
                 let (name, serial) = (drone.name, drone.serial);
                 taken.insert(
@@ -175,101 +259,26 @@ impl RegistryTransaction<'_> {
                      WHERE enrolled.token_id IS NULL AND revoked_token.token_id IS NULL AND expiry >= ?1";
         let read = || {
             let read = |row: &Row<'_>| row.get::<_, Vec<u8>>(0);
-            self.transaction.prepare(query)?.query_map(params![signed(self.at)], read)?.collect()
+            self.0.transaction.prepare(query)?.query_map(params![signed(self.0.at)], read)?.collect()
         };
-        self.sql(read())
+        self.0.sql(read())
     }
 
     /// Records a token that was just issued. Public data only.
-    fn record_token(&self, statement: &TokenStatement<Ristretto255>) -> Result<()> {
+    fn record(&self, statement: &TokenStatement<Ristretto255>) -> Result<()> {
         let insert = "INSERT INTO token (token_id, name, statement, expiry, at) VALUES (?1, ?2, ?3, ?4, ?5)";
         let name = statement.name.as_str();
-        let values = params![statement.id, name, statement.encode(), signed(statement.expiry), self.at];
-        self.sql(self.transaction.execute(insert, values))?;
-        let row = self.written("token");
-        self.audit("token issued", name, &format!("id {}", hex::encode(statement.id)), &[row])
+        let values = params![statement.id, name, statement.encode(), signed(statement.expiry), self.0.at];
+        self.0.sql(self.0.transaction.execute(insert, values))?;
+        let row = self.0.written("token");
+        self.0.audit("token issued", name, &format!("id {}", hex::encode(statement.id)), &[row])
     }
 
-    pub(super) fn revoke_token(&self, id: &[u8; 16], name: &str) -> Result<()> {
+    /// Revokes a token by its id; `name` is its drone's, for the audit table.
+    pub(super) fn revoke(&self, id: &[u8; 16], name: &str) -> Result<()> {
         let insert = "INSERT OR IGNORE INTO revoked_token (token_id, at) VALUES (?1, ?2)";
-        let new = self.sql(self.transaction.execute(insert, params![id, self.at]))? > 0;
-        let row = new.then(|| self.written("revoked_token"));
-        self.audit("token revoked", name, &format!("id {}", hex::encode(id)), row.as_slice())
-    }
-}
-
-impl Store {
-    /// All tokens known.
-    pub(crate) fn tokens(&self, now: UnixTime) -> Result<Vec<TokenRow>> {
-        self.read(|db| db.prepare(TOKENS)?.query_map([], |row| token(row, now))?.collect())
-    }
-
-    /// Issues a token and records it: in one transaction with the checks of its name and ordinal, so that of
-    /// two at once one is refused. `sign` makes it for the role that is found.
-    pub(crate) fn issue_token(
-        &mut self,
-        (name, leads): (&Name, Option<Leads<'_>>),
-        at: UnixTime,
-        sign: impl FnOnce(Role) -> Result<IssuedToken<Ristretto255>>,
-    ) -> Result<IssuedToken<Ristretto255>> {
-        let mut known = self.ordinals.take();
-        let issued = self.change(at, |change| {
-            change.refuse_taken_name(name.as_str())?;
-            let role = match leads {
-                None => Role::Edge,
-                Some(Leads { group, ordinal }) => {
-                    let taken = change.ordinals(known.take(), group)?;
-                    let ordinal = taken.choose(ordinal)?;
-                    known = Some(taken);
-                    Role::Leader { group: group.clone(), ordinal }
-                }
-            };
-            let issued = sign(role)?;
-            change.record_token(&issued.token.statement)?;
-            Ok(issued)
-        })?;
-        if let (Some(known), Some((_, ordinal))) = (&mut known, leads_of(&issued.token.statement.role)) {
-            known.taken.insert(ordinal, by_an_open_token(&issued.token.statement));
-        }
-        self.ordinals = known;
-        Ok(issued)
-    }
-
-    /// Revokes a token named by its id (any token) or by its drone's name (a recorded one). Returns the id.
-    pub(crate) fn revoke_tokens_named(&mut self, which: &str, at: UnixTime) -> Result<String> {
-        let mut id = [0; 16];
-        if hex::decode_to_slice(which, &mut id).is_err() {
-            let named =
-                |token: &TokenRow| token.name.as_deref() == Some(which) && token.state == TokenState::Open;
-            let mut found: Vec<_> = self.tokens(at)?.into_iter().filter(named).collect();
-            match found.pop() {
-                Some(token) if found.is_empty() => {
-                    let _ = hex::decode_to_slice(token.id, &mut id);
-                }
-                Some(_) => return Err(Error::Ambiguous { which: which.into() }),
-                None => return Err(Error::NoSuchToken { which: which.into() }),
-            }
-        }
-        // Its ordinal is free again.
-        self.ordinals = None;
-        self.change(at, |change| {
-            let used = "SELECT name FROM enrolled WHERE token_id = ?1";
-            let used = change.transaction.query_row(used, params![id], |row| row.get::<_, String>(0));
-            if let Some(drone) = change.sql(used.optional())? {
-                return Err(Error::TokenUsed { drone });
-            }
-            let revoked = "SELECT EXISTS (SELECT 1 FROM revoked_token WHERE token_id = ?1)";
-            if change.sql(change.transaction.query_row(revoked, params![id], |row| row.get(0)))? {
-                return Err(Error::AlreadyRevoked { which: which.into() });
-            }
-            change.revoke_token(&id, which)
-        })?;
-        Ok(hex::encode(id))
-    }
-
-    /// Ids of all revoked tokens, in the order of revocation.
-    pub(crate) fn revoked_tokens(&self) -> Result<Vec<[u8; 16]>> {
-        let query = "SELECT token_id FROM revoked_token ORDER BY seq";
-        self.read(|db| db.prepare(query)?.query_map([], |row| row.get(0))?.collect())
+        let new = self.0.sql(self.0.transaction.execute(insert, params![id, self.0.at]))? > 0;
+        let row = new.then(|| self.0.written("revoked_token"));
+        self.0.audit("token revoked", name, &format!("id {}", hex::encode(id)), row.as_slice())
     }
 }

@@ -22,7 +22,7 @@ pub struct AdmissionChallenge {
     /// The leader's public key; at most 2048 bytes.
     #[prost(bytes = "vec", tag = "3")]
     pub leader: ::prost::alloc::vec::Vec<u8>,
-    /// At most 16,896 bytes.
+    /// Policy with the KGC's signature; at most 16,896 bytes.
     #[prost(bytes = "vec", tag = "4")]
     pub policy: ::prost::alloc::vec::Vec<u8>,
     /// Signature `admission` over group and policy.
@@ -39,7 +39,7 @@ pub struct AdmissionProof {
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
     pub cookie: ::prost::alloc::vec::Vec<u8>,
-    /// At most 196,608 bytes.
+    /// First step; at most 196,608 bytes.
     #[prost(bytes = "vec", tag = "3")]
     pub step: ::prost::alloc::vec::Vec<u8>,
     /// An encapsulation key of this run alone, if the leader's term has a second factor.
@@ -51,10 +51,10 @@ pub struct AdmissionProof {
 pub struct AdmissionStep {
     #[prost(bytes = "vec", tag = "1")]
     pub nonce: ::prost::alloc::vec::Vec<u8>,
-    /// At most 196,608 bytes.
+    /// Step; at most 196,608 bytes.
     #[prost(bytes = "vec", tag = "2")]
     pub step: ::prost::alloc::vec::Vec<u8>,
-    /// With the leader's first step: its ciphertext for the encapsulation key of the proof; at most 1,568 bytes.
+    /// Ciphertext for the encapsulation key of the proof, beside the leader's first step; at most 1,568 bytes.
     #[prost(bytes = "vec", tag = "3")]
     pub ciphertext: ::prost::alloc::vec::Vec<u8>,
 }

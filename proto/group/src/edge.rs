@@ -41,7 +41,7 @@ pub use self::context::{EdgeContext, StateChanged};
 use self::enrolment::{Enrolment, EnrolmentInput};
 pub use self::failover::Leaders;
 pub use self::interface::{EdgeCommand, EdgeConfig, EdgeEvent, EdgeStatus, EdgeTiming};
-use self::joining::Joining;
+use self::joining::JoinAttempts;
 pub use self::membership::{GroupMember, LeaveMessage, MembershipEnd, signed_leave};
 pub use self::provisioning::{MAX_PROVISIONING_LEN, Provisioning, ProvisioningError, RadioPlace};
 
@@ -62,7 +62,7 @@ pub struct Edge<S: Suite> {
     revocations: Revocations<S>,
     leaders: Leaders,
     enrolment: Enrolment<S>,
-    joining: Joining<S>,
+    joining: JoinAttempts<S>,
     membership: GroupMember<S>,
 }
 
@@ -98,7 +98,7 @@ impl<S: Suite> Edge<S> {
             revocations: Revocations::new(),
             leaders: Leaders::new(),
             enrolment: Enrolment::new(token, kgcs),
-            joining: Joining::new(timing.backoff()),
+            joining: JoinAttempts::new(timing.backoff()),
             membership: GroupMember::new(signed_leave),
             config: Settings { deployment, group, timing },
         }
@@ -254,7 +254,7 @@ impl<S: Suite> Edge<S> {
         &'a mut self,
         now: Now,
         rng: &'a mut dyn CryptoRngCore,
-    ) -> (EdgeContext<'a, S>, &'a mut Joining<S>, &'a mut GroupMember<S>) {
+    ) -> (EdgeContext<'a, S>, &'a mut JoinAttempts<S>, &'a mut GroupMember<S>) {
         let base = Context {
             now,
             rng,

@@ -54,7 +54,7 @@ use self::failover::{Failover, FailoverAction, eviction_notices, peer_hints};
 pub use self::interface::{
     AnonymousLeave, LeaderCommand, LeaderConfig, LeaderEvent, LeaderRecord, LeaderTiming,
 };
-use self::joining::Joining;
+use self::joining::LeaderJoins;
 use self::joining::anonymous_join::AnonymousJoin;
 use self::revocation::RevocationPolling;
 pub use self::status::{Laggard, LeaderStatus, Stance};
@@ -71,7 +71,7 @@ pub struct Leader<S: Suite> {
     leaps: bool,
     enrolment: Enrolment<S>,
     revocation_polling: RevocationPolling,
-    joining: Joining<S>,
+    joining: LeaderJoins<S>,
     /// The term in force, while it leads.
     term: Option<Term<S>>,
     failover: Failover<S>,
@@ -101,7 +101,7 @@ impl<S: Suite> Leader<S> {
             leaps: false,
             enrolment: Enrolment::new(),
             revocation_polling: RevocationPolling::default(),
-            joining: Joining::new(&config),
+            joining: LeaderJoins::new(&config),
             term: None,
             failover: Failover::new(),
             base: Base::new(config, store),

@@ -231,7 +231,8 @@ pub struct KemOffer {
     /// 16 bytes, or none.
     #[prost(bytes = "vec", tag = "4")]
     pub tag: ::prost::alloc::vec::Vec<u8>,
-    /// With a key: the drone asks for no membership, but for a second factor with a leader that it may follow one day.
+    /// True, beside a key, if the drone asks for no membership, but for a second factor with a
+    /// leader that it may follow one day.
     #[prost(bool, tag = "5")]
     pub ahead: bool,
 }
@@ -363,7 +364,7 @@ pub struct Header {
     pub tag: ::prost::bytes::Bytes,
     #[prost(bytes = "bytes", tag = "20")]
     pub signature: ::prost::bytes::Bytes,
-    /// Under tree, of more than 32 runs: the digest of `removed` and `added`, which are empty then; 32 bytes.
+    /// Digest of `removed` and `added` under tree if they have more than 32 runs, and are then empty; 32 bytes.
     #[prost(bytes = "bytes", tag = "21")]
     pub changes: ::prost::bytes::Bytes,
     /// The second factor, if the deployment has one: parameter set, and how many terms the leader has opened.
@@ -372,7 +373,7 @@ pub struct Header {
     #[prost(uint64, tag = "23")]
     pub kem_terms: u64,
 }
-/// One member's wrapped group key.
+/// Wrapped group key of one member.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Entry {
     #[prost(uint32, tag = "1")]
@@ -427,7 +428,7 @@ pub struct ShortRekey {
     /// The first 8 bytes of `prev`.
     #[prost(bytes = "vec", tag = "3")]
     pub prev: ::prost::alloc::vec::Vec<u8>,
-    /// As in Header, and so are the fields below without a word of their own.
+    /// Same as in Header; so are the fields below without a word of their own.
     #[prost(bytes = "vec", tag = "4")]
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     #[prost(uint64, tag = "5")]
@@ -453,7 +454,7 @@ pub struct ShortRekey {
     pub tag: ::prost::alloc::vec::Vec<u8>,
     #[prost(bytes = "vec", tag = "14")]
     pub signature: ::prost::alloc::vec::Vec<u8>,
-    /// As in Rekey. The header's `height` and `entries_root` are its own.
+    /// Same as in Rekey. The header's `height` and `entries_root` are its own.
     #[prost(bytes = "vec", tag = "15")]
     pub delta: ::prost::alloc::vec::Vec<u8>,
 }
@@ -569,7 +570,7 @@ pub struct GroupMessage {
     pub number: u64,
     #[prost(string, tag = "8")]
     pub channel: ::prost::alloc::string::String,
-    /// At most 65,536 bytes and a tag of 16.
+    /// Sealed payload of at most 65,536 bytes, and a tag of 16.
     #[prost(bytes = "vec", tag = "9")]
     pub ciphertext: ::prost::alloc::vec::Vec<u8>,
     /// Present if the sender vouches for it as itself. The seal binds its key.
@@ -587,7 +588,7 @@ pub struct Source {
     #[prost(bytes = "vec", tag = "2")]
     pub signature: ::prost::alloc::vec::Vec<u8>,
 }
-/// To anyone: send your list if it is newer than mine.
+/// Question to anyone: send your list if it is newer than mine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RevocationQuery {
     #[prost(uint64, tag = "1")]
@@ -610,7 +611,7 @@ pub struct StandBy {
     pub group: ::prost::alloc::string::String,
     #[prost(bytes = "vec", tag = "2")]
     pub deputy: ::prost::alloc::vec::Vec<u8>,
-    /// Of its hello; names the session.
+    /// Nonce of its hello; names the session.
     #[prost(bytes = "vec", tag = "3")]
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     /// n_L, 40 bytes.
@@ -639,7 +640,7 @@ pub struct Replica {
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     #[prost(uint64, tag = "2")]
     pub number: u64,
-    /// Of the newest epoch.
+    /// Header of the newest epoch.
     #[prost(message, optional, tag = "3")]
     pub header: ::core::option::Option<Header>,
     /// An encoded ReplicaChunk, undecoded until the signature over it holds; empty if nothing is new.
@@ -653,7 +654,7 @@ pub struct Replica {
 pub struct EpochChanges {
     #[prost(message, optional, tag = "1")]
     pub header: ::core::option::Option<Header>,
-    /// As in a header that lists them.
+    /// Same as in a header that lists them.
     #[prost(bytes = "vec", tag = "2")]
     pub removed: ::prost::alloc::vec::Vec<u8>,
     #[prost(bytes = "vec", tag = "3")]
@@ -668,7 +669,7 @@ pub struct ReplicaChunk {
     /// Begins a copy of everything; what came before is void.
     #[prost(bool, tag = "2")]
     pub first: bool,
-    /// With this chunk the roster is the one whose hash stands in the header.
+    /// True if with this chunk the roster is the one whose hash stands in the header.
     #[prost(bool, tag = "3")]
     pub last: bool,
     /// Ascending by slot, at most 2048.
@@ -678,7 +679,7 @@ pub struct ReplicaChunk {
     #[prost(bytes = "vec", tag = "5")]
     pub evicted: ::prost::alloc::vec::Vec<u8>,
 }
-/// One slot as it is now.
+/// Slot as it is now.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Seat {
     #[prost(uint32, tag = "1")]
@@ -689,11 +690,11 @@ pub struct Seat {
     /// The holder's unused spare point.
     #[prost(message, optional, tag = "3")]
     pub spare: ::core::option::Option<Spare>,
-    /// Without one: the number of the last spare point used.
+    /// Number of the last spare point used if there is no unused one.
     #[prost(uint64, tag = "4")]
     pub spent: u64,
 }
-/// To anyone: two different headers that one leader signed for one epoch.
+/// Proof to anyone: two different headers that one leader signed for one epoch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EquivocationProof {
     #[prost(message, optional, tag = "1")]
@@ -907,10 +908,10 @@ pub struct BothKeys {
     #[prost(bytes = "vec", tag = "2")]
     pub ibe: ::prost::alloc::vec::Vec<u8>,
 }
-/// Where a member stands: said when a connection stands, after every change, and when asked.
+/// State of a member: sent when a connection stands, after every change, and when asked.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct QuorumStatus {
-    /// Of the shares in force; 0 without any.
+    /// Version of the shares in force; 0 without any.
     #[prost(uint32, tag = "1")]
     pub version: u32,
     /// H(public shares of both keys in force), 32 bytes; empty for none.
@@ -919,7 +920,7 @@ pub struct QuorumStatus {
     /// The newest revocation list held; 0 for none.
     #[prost(uint64, tag = "3")]
     pub list: u64,
-    /// Whether the quorum's statement about its shares in force is held.
+    /// True if the member holds the quorum's statement about its shares in force.
     #[prost(bool, tag = "4")]
     pub statement: bool,
     /// The sender wants to hear the same of the receiver.
@@ -935,10 +936,10 @@ pub struct ProposedRevocation {
     /// 16 bytes.
     #[prost(bytes = "vec", tag = "1")]
     pub serial: ::prost::alloc::vec::Vec<u8>,
-    /// When its identity ends; 2^64 - 1 if that is not known.
+    /// End of its identity; 2^64 - 1 if that is not known.
     #[prost(uint64, tag = "2")]
     pub not_after: u64,
-    /// Whether it may lead; also true if that is not known.
+    /// True if it may lead, or if that is not known.
     #[prost(bool, tag = "3")]
     pub leader: bool,
 }
@@ -985,10 +986,10 @@ pub struct Rounds {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Echo {
-    /// Of all commitments to either key: 32 bytes each. They must be equal at all members.
+    /// Hashes of all commitments to either key: 32 bytes each. They must be equal at all members.
     #[prost(message, optional, tag = "1")]
     pub hashes: ::core::option::Option<BothKeys>,
-    /// Of each member's commitments, 32 bytes each, in the order of the members: to tell whose differ.
+    /// Digests of each member's commitments, 32 bytes each, in the order of the members: to tell whose differ.
     #[prost(bytes = "vec", tag = "2")]
     pub digests: ::prost::alloc::vec::Vec<u8>,
 }
@@ -1001,7 +1002,7 @@ pub struct CeremonyAbort {
     #[prost(uint32, tag = "2")]
     pub culprit: u32,
 }
-/// From a member that has lost its shares, to all: who would help?
+/// Question to all from a member that has lost its shares: who would help?
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairRequest {
     /// 32 random bytes, of this attempt.
@@ -1010,7 +1011,7 @@ pub struct RepairRequest {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairOffer {
-    /// Of the request.
+    /// Nonce of the request.
     #[prost(bytes = "vec", tag = "1")]
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     /// 32 random bytes: names the helper's part in this attempt.
@@ -1022,13 +1023,13 @@ pub struct RepairOffer {
     #[prost(message, optional, tag = "4")]
     pub public_shares: ::core::option::Option<BothKeys>,
 }
-/// From the member that lost its shares, to the helpers that it chose.
+/// Start of a repair: the member that lost its shares to the helpers that it chose.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RepairStart {
     /// H(quorum, member, nonce, version, helpers and their nonces), 32 bytes.
     #[prost(bytes = "vec", tag = "1")]
     pub session: ::prost::alloc::vec::Vec<u8>,
-    /// Of the request.
+    /// Nonce of the request.
     #[prost(bytes = "vec", tag = "2")]
     pub nonce: ::prost::alloc::vec::Vec<u8>,
     #[prost(uint32, tag = "3")]
@@ -1079,13 +1080,13 @@ pub struct SignProposal {
     /// 16 random bytes.
     #[prost(bytes = "vec", tag = "1")]
     pub session: ::prost::alloc::vec::Vec<u8>,
-    /// Of the shares to sign with.
+    /// Version of the shares to sign with.
     #[prost(uint32, tag = "2")]
     pub version: u32,
     /// The purpose's tag.
     #[prost(string, tag = "3")]
     pub purpose: ::prost::alloc::string::String,
-    /// At most 1,044,480 bytes.
+    /// Body to be signed; at most 1,044,480 bytes.
     #[prost(bytes = "vec", tag = "4")]
     pub body: ::prost::alloc::vec::Vec<u8>,
 }
@@ -1125,7 +1126,7 @@ pub struct SignRefusal {
     pub session: ::prost::alloc::vec::Vec<u8>,
     #[prost(enumeration = "sign_refusal::Reason", tag = "2")]
     pub reason: i32,
-    /// With SUPERSEDED: the highest number signed for.
+    /// Highest number signed for, beside SUPERSEDED.
     #[prost(uint64, tag = "3")]
     pub number: u64,
 }
@@ -1147,7 +1148,7 @@ pub mod sign_refusal {
         Unspecified = 0,
         /// Shares of another version.
         Version = 1,
-        /// Its operator has not asked for this.
+        /// Operator of the member has not asked for this.
         NotApproved = 2,
         /// A list of this number or a higher one was signed, or something is missing that was signed before.
         Superseded = 3,
@@ -1192,7 +1193,7 @@ pub mod sign_refusal {
         }
     }
 }
-/// To all: what a quorum has signed.
+/// Statement that a quorum has signed, to all.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SignedStatement {
     #[prost(string, tag = "1")]
@@ -1202,7 +1203,7 @@ pub struct SignedStatement {
     #[prost(bytes = "vec", tag = "3")]
     pub signature: ::prost::alloc::vec::Vec<u8>,
 }
-/// To all: a drone signed two headers for one epoch.
+/// Proof to all that a drone signed two headers for one epoch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct QuorumProof {
     /// An encoded `Message` with an EquivocationProof, at most 1,044,480 bytes.

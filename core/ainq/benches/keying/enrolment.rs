@@ -4,7 +4,7 @@
 //! given the operator twice: among several the signer has to be sought, so each check is made on its own.
 
 use criterion::Criterion;
-use quiver_ainq::{EnrolmentRequest, Name, OperatorSecretKey, Ristretto255, Role, TokenGrant};
+use quiver_ainq::{EnrolmentRequest, Name, OperatorSecretKey, Ristretto255, Role, SealedReply, TokenGrant};
 
 use super::{NOW, World};
 
@@ -31,8 +31,8 @@ pub(crate) fn enrolment(c: &mut Criterion) {
     group.bench_function("verify", |b| b.iter(|| verify(&one)));
     group.bench_function("verify_one_by_one", |b| b.iter(|| verify(&two)));
     let (deployment, master, rng) = (&world.deployment, &world.master, &mut world.rng);
-    group.bench_function("issue", |b| b.iter(|| master.issue(deployment, &verified, 1, rng)));
-    let (reply, _) = master.issue(deployment, &verified, 1, rng);
+    group.bench_function("issue", |b| b.iter(|| SealedReply::issue(master, deployment, &verified, 1, rng)));
+    let (reply, _) = SealedReply::issue(master, deployment, &verified, 1, rng);
     group.bench_function("open", |b| b.iter(|| pending.open(deployment, &reply).unwrap()));
     group.bench_function("request", |b| b.iter(|| create(&mut world)));
     group.finish();

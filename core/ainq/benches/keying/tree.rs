@@ -11,7 +11,7 @@ use criterion::{BatchSize, Criterion};
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use quiver_ainq::{
-    Batch, DronePublicKey, Element, EpochOutput, EpochPart, Join, Label, Leadership, Membership,
+    Batch, DronePublicKey, Element, EpochOutput, EpochPart, GroupMembership, Join, Label, Leadership,
     RevocationStatement, Ristretto255, Roster, Slot, StrategyKind,
 };
 
@@ -116,7 +116,8 @@ pub(crate) fn join_and_follow(c: &mut Criterion) {
         output.header.clone().verify(&context.deployment, &context.group, None, &none, NOW).unwrap()
     };
     let header = verify(&welcome);
-    let member = Membership::join(&context, &newcomer.keypair, &newcomer.secret, &header, &part).unwrap();
+    let member =
+        GroupMembership::join(&context, &newcomer.keypair, &newcomer.secret, &header, &part).unwrap();
     // The neighbour leaves: the longest way from the leaf to the root.
     let output = group.leave(slot ^ 1);
     let (header, delta) = (verify(&output), EpochPart::Delta(output.wraps.as_ref().unwrap().whole()));

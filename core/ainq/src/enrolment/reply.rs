@@ -12,36 +12,6 @@ use crate::{
     UnverifiedPartialKey,
 };
 
-impl<S: Suite> MasterSecret<S> {
-    /// Issues the partial key a verified request asks for, sealed to the drone.
-    ///
-    /// Not to be called before the pin is durable, nor twice for one request: a repeat gets the stored reply.
-    pub fn issue(
-        &self,
-        deployment: &Deployment<S>,
-        request: &VerifiedRequest<S>,
-        this: KgcId,
-        rng: &mut (impl CryptoRngCore + ?Sized),
-    ) -> (SealedReply<S>, DronePublicKey<S>) {
-        // §2.3: (s_i, R_i) is the KGC's signature over lp(D_i) ‖ P_i.
-        let partial = self.issue_partial_key(deployment, &request.identity, &request.public_value, rng);
-        let public = DronePublicKey::new(request.identity.clone(), *partial.r(), request.public_value);
-        // §3.5: e is drawn for this reply, so its key seals one message and the nonce may be constant.
-        let e = SecretScalar::<S>::generate(rng);
-        let a = e.public();
-        // §3.5: e·P_i ‖ e·N_i
-        let key = reply_key(
-            &request.digest,
-            this,
-            &a,
-            &S::mul(e.expose(), request.public_value.point()),
-            &S::mul(e.expose(), request.reply_point.point()),
-        );
-        let ciphertext = aead::seal(&key, &NONCE, &[], &partial.encode());
-        (SealedReply { kgc: this, a, ciphertext }, public)
-    }
-}
-
 /// A reply key seals one reply.
 const NONCE: [u8; 12] = [0; 12];
 
@@ -72,6 +42,34 @@ pub struct SealedReply<S: Suite> {
 impl<S: Suite> SealedReply<S> {
     /// Bytes of the encoding.
     pub const LEN: usize = 2 + S::POINT_LEN + S::SCALAR_LEN + S::POINT_LEN + aead::TAG_LEN;
+
+    /// Issues the partial key that a verified request asks for with `master`, sealed to the drone.
+    ///
+    /// Not to be called before the pin is durable, nor twice for one request: a repeat gets the stored reply.
+    pub fn issue(
+        master: &MasterSecret<S>,
+        deployment: &Deployment<S>,
+        request: &VerifiedRequest<S>,
+        this: KgcId,
+        rng: &mut (impl CryptoRngCore + ?Sized),
+    ) -> (Self, DronePublicKey<S>) {
+        // §2.3: (s_i, R_i) is the KGC's signature over lp(D_i) ‖ P_i.
+        let partial = master.issue_partial_key(deployment, &request.identity, &request.public_value, rng);
+        let public = DronePublicKey::new(request.identity.clone(), *partial.r(), request.public_value);
+        // §3.5: e is drawn for this reply, so its key seals one message and the nonce may be constant.
+        let e = SecretScalar::<S>::generate(rng);
+        let a = e.public();
+        // §3.5: e·P_i ‖ e·N_i
+        let key = reply_key(
+            &request.digest,
+            this,
+            &a,
+            &S::mul(e.expose(), request.public_value.point()),
+            &S::mul(e.expose(), request.reply_point.point()),
+        );
+        let ciphertext = aead::seal(&key, &NONCE, &[], &partial.encode());
+        (Self { kgc: this, a, ciphertext }, public)
+    }
 
     /// The KGC that answered.
     pub const fn kgc(&self) -> KgcId {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use quiver_crypto::ct_eq;
 
-use super::{LeaderKeys, Membership, OneTime, agree};
+use super::{GroupMembership, LeaderKeys, OneTime, agree};
 use crate::slots::Slot;
 use crate::tree::{Delta, EpochPart, HmacXor, Path, PathMessage, group_key};
 use crate::{
@@ -19,7 +19,7 @@ struct Next<S: Suite> {
     key: GroupKey,
 }
 
-impl<S: Suite> Membership<S> {
+impl<S: Suite> GroupMembership<S> {
     pub(super) fn follow_to_term(
         &self,
         context: &GroupContext<S>,

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 
-use super::{LeaderKeys, Membership};
+use super::{GroupMembership, LeaderKeys};
 use crate::pairwise::Ratchet;
 use crate::slots::MAX_SLOTS;
 use crate::{Epoch, Error, Handle, Name, StrategyKind, Suite};
@@ -14,7 +14,7 @@ use crate::{Epoch, Error, Handle, Name, StrategyKind, Suite};
 /// Bytes of the public fields, without the names.
 const PUBLIC_LEN: usize = 4 + 4 + 32 + 1 + 4 + 8 + 8 + 32;
 
-impl<S: Suite> Membership<S> {
+impl<S: Suite> GroupMembership<S> {
     /// Encodes the membership for the edge's encrypted state: lp(suite) ‖ lp(group) ‖ leader's handle (32) ‖
     /// strategy (1) ‖ slot (4) ‖ term (8) ‖ counter (8) ‖ D (32) ‖ u (8) ‖ W\[u\] (32) ‖ A (32).
     #[must_use]

@@ -36,7 +36,7 @@ static HONEST: LazyLock<Honest> = LazyLock::new(|| {
         EnrolmentRequest::create(&world.deployment, &issued, &[1], [9; 16], &mut world.rng).unwrap();
     let operators = [world.operator.public()];
     let verified = request.verify(&world.deployment, &operators, 1, NOW).unwrap();
-    let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
+    let (reply, public) = SealedReply::issue(&world.master, &world.deployment, &verified, 1, &mut world.rng);
     let keypair = pending.open(&world.deployment, &reply).unwrap();
     let signature = keypair.sign(&world.deployment, Label::Join, b"message", &mut world.rng);
     let statement = world.master.sign(&world.deployment, Purpose::Parameters, b"body", &mut world.rng);

@@ -45,7 +45,7 @@ fn a_drone_enrols<S: Suite>() {
     let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
     assert_eq!(verified.token_id(), &request.statement().id);
     assert_eq!(verified.digest(), request.digest());
-    let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
+    let (reply, public) = SealedReply::issue(&world.master, &world.deployment, &verified, 1, &mut world.rng);
     assert_eq!(reply.encode().len(), SealedReply::<S>::LEN);
     let reply = SealedReply::<S>::decode(&reply.encode()).unwrap();
     let keypair = pending.open(&world.deployment, &reply).unwrap();
@@ -62,7 +62,7 @@ fn an_enrolment_survives_a_restart_of_the_drone<S: Suite>() {
     let pending = PendingEnrolment::<S>::decode(&pending.encode()).unwrap();
     assert_eq!(pending.request(), &request);
     let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
-    let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
+    let (reply, public) = SealedReply::issue(&world.master, &world.deployment, &verified, 1, &mut world.rng);
     assert_eq!(pending.open(&world.deployment, &reply).unwrap().public(), &public);
 }
 
@@ -70,7 +70,7 @@ fn the_reply_to_one_request_opens_under_no_other<S: Suite>() {
     let mut world = World::<S>::new(3);
     let ((request, _), (_, other)) = (world.request(), world.request());
     let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
-    let (reply, _) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
+    let (reply, _) = SealedReply::issue(&world.master, &world.deployment, &verified, 1, &mut world.rng);
     assert_eq!(other.open(&world.deployment, &reply).map(|_| ()), Err(Error::SealBroken));
 }
 
@@ -78,7 +78,7 @@ fn the_gateway_cannot_open_the_reply<S: Suite>() {
     let mut world = World::<S>::new(4);
     let (request, pending) = world.request();
     let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
-    let (reply, public) = world.master.issue(&world.deployment, &verified, 1, &mut world.rng);
+    let (reply, public) = SealedReply::issue(&world.master, &world.deployment, &verified, 1, &mut world.rng);
     // The request and the reply on their way. Nothing in the reply is the partial key in the clear.
     let keypair = pending.open(&world.deployment, &reply).unwrap();
     let bytes = reply.encode();
@@ -173,7 +173,7 @@ fn a_reply_of_a_kgc_that_was_not_asked_is_refused<S: Suite>() {
     let mut world = World::<S>::new(12);
     let (request, pending) = world.request();
     let verified = request.verify(&world.deployment, &operators(&world), 1, NOW).unwrap();
-    let (reply, _) = world.master.issue(&world.deployment, &verified, 2, &mut world.rng);
+    let (reply, _) = SealedReply::issue(&world.master, &world.deployment, &verified, 2, &mut world.rng);
     assert_eq!(pending.open(&world.deployment, &reply).map(|_| ()), Err(Error::WrongKgc));
 }
 

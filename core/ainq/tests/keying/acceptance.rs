@@ -1,9 +1,10 @@
 //! Refusals of an edge: forged, replayed, foreign and corrupted headers and entries.
 
 use quiver_ainq::{
-    Batch, Deployment, DroneKeypair, Element, Entry, Epoch, EpochPart, EquivocationProof, Error, Header,
-    Identity, Label, Leadership, MAX_SLOTS, Membership, RevocationStatement, Revoked, Role, SecretScalar,
-    SecretValue, SlotRun, SlotSet, SparePair, SpareStatement, StrategyKind, Suite, VerifiedHeader,
+    Batch, Deployment, DroneKeypair, Element, Entry, Epoch, EpochPart, EquivocationProof, Error,
+    GroupMembership, Header, Identity, Label, Leadership, MAX_SLOTS, RevocationStatement, Revoked, Role,
+    SecretScalar, SecretValue, SlotRun, SlotSet, SparePair, SpareStatement, StrategyKind, Suite,
+    VerifiedHeader,
 };
 
 use crate::swarm::{Broadcast, NOW, Swarm, context_of, leader_role, name, times};
@@ -35,7 +36,11 @@ fn verify<S: Suite>(swarm: &Swarm<S>, header: &Header<S>) -> Result<VerifiedHead
 }
 
 /// The whole of acceptance, from bytes to the next state.
-fn accept<S: Suite>(swarm: &Swarm<S>, header: &Header<S>, entry: &Entry) -> Result<Membership<S>, Error> {
+fn accept<S: Suite>(
+    swarm: &Swarm<S>,
+    header: &Header<S>,
+    entry: &Entry,
+) -> Result<GroupMembership<S>, Error> {
     let edge = &swarm.edges[0];
     let header = Header::decode(&header.encode(&swarm.deployment), &swarm.deployment)?;
     let entry = Entry::decode(&entry.encode())?;
@@ -305,7 +310,7 @@ fn entries_and_memberships_name_slots_that_a_group_has<S: Suite>() {
         let mut state = state.to_vec();
         assert_eq!(state[place..place + 4], [0; 4]);
         state[place..place + 4].copy_from_slice(&slot.to_be_bytes());
-        Membership::<S>::restore(&state).map(|member| member.slot())
+        GroupMembership::<S>::restore(&state).map(|member| member.slot())
     };
     assert_eq!(restored(MAX_SLOTS - 1), Ok(MAX_SLOTS - 1));
     assert_eq!(restored(MAX_SLOTS), Err(Error::WrongSlot));
@@ -474,7 +479,7 @@ fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     let join = |index: usize, secret: &SecretScalar<S>, slot: usize| {
         let (context, keypair) = (swarm.context(), &swarm.edges[index].keypair);
         let part = EpochPart::Entry(broadcast.entries[slot].clone());
-        Membership::join(&context, keypair, secret, &header, &part).map(drop)
+        GroupMembership::join(&context, keypair, secret, &header, &part).map(drop)
     };
     assert_eq!(join(0, &secrets[0], 0), Ok(()));
     assert_eq!(join(0, &secrets[1], 0), Err(Error::WrongTag));
@@ -486,7 +491,7 @@ fn a_welcome_needs_its_own_ephemeral_secret<S: Suite>() {
     let header = swarm.verified(&expiry.header);
     let (context, keypair) = (swarm.context(), &swarm.edges[0].keypair);
     let part = EpochPart::Entry(expiry.entries[0].clone());
-    let refused = Membership::join(&context, keypair, &secrets[0], &header, &part);
+    let refused = GroupMembership::join(&context, keypair, &secrets[0], &header, &part);
     assert_eq!(refused.map(drop), Err(Error::MissingEntry));
     assert!(Epoch { term: 1, counter: 9 } < Epoch { term: 2, counter: 1 });
 }

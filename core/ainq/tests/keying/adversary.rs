@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::{
-    Deployment, DronePublicKey, Element, Epoch, EpochKind, HeaderCore, Membership, PairContext, Ratchet,
+    Deployment, DronePublicKey, Element, Epoch, EpochKind, GroupMembership, HeaderCore, PairContext, Ratchet,
     Slot, Suite,
 };
 use quiver_crypto::{Secret, prf};
@@ -79,7 +79,7 @@ impl<S: Suite> Adversary<S> {
     }
 
     pub(crate) fn takes_state(&mut self, state: &[u8]) {
-        Membership::<S>::restore(state).unwrap();
+        GroupMembership::<S>::restore(state).unwrap();
         // The ratchet ends the state: u, W, A.
         let ratchet = Ratchet::<S>::decode(&state[state.len() - Ratchet::<S>::ENCODED_LEN..]).unwrap();
         self.takes_chain(ratchet);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use quiver_ainq::{EpochKind, EpochPart, Error, Membership, StrategyKind, Suite};
+use quiver_ainq::{EpochKind, EpochPart, Error, GroupMembership, StrategyKind, Suite};
 
 use crate::swarm::Swarm;
 
@@ -104,7 +104,7 @@ impl<S: Suite> History<S> {
             }
             Step::Restart(index) => {
                 if let Some(membership) = &self.swarm.edges[index].membership {
-                    let restored = Membership::restore(&membership.encode()).unwrap();
+                    let restored = GroupMembership::restore(&membership.encode()).unwrap();
                     self.swarm.edges[index].membership = Some(restored);
                     self.expected[index].unsynced = true;
                 }
@@ -176,7 +176,7 @@ fn an_edge_catches_up_over_epochs_it_missed<S: Suite>(strategy: StrategyKind) {
 fn a_restarted_edge_has_no_key_until_the_next_epoch<S: Suite>(strategy: StrategyKind) {
     let mut swarm = Swarm::<S>::formed_by(strategy, 2, 1);
     let state = swarm.edges[0].membership.as_ref().unwrap().encode();
-    let restored = Membership::<S>::restore(&state).unwrap();
+    let restored = GroupMembership::<S>::restore(&state).unwrap();
     assert!(!restored.synced());
     assert_eq!(*restored.encode(), *state);
     swarm.edges[0].membership = Some(restored);
@@ -285,7 +285,7 @@ fn headers_and_memberships_of_one_suite_are_refused_under_another() {
     let bytes = other.last().header.encode(&other.deployment);
     assert_eq!(Header::decode(&bytes, &own.deployment).unwrap_err(), Error::WrongSuite);
     let state = other.edges[0].membership.as_ref().unwrap().encode();
-    assert_eq!(Membership::<Ristretto255>::restore(&state).unwrap_err(), Error::WrongSuite);
+    assert_eq!(GroupMembership::<Ristretto255>::restore(&state).unwrap_err(), Error::WrongSuite);
 }
 
 /// §7.4: a leader that takes an acknowledgement of another member, or of an epoch before, would not send a key again.

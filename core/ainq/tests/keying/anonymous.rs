@@ -1,7 +1,7 @@
 //! Anonymous members: admitted by a secret from elsewhere, like others within the term, and gone with it.
 
 use quiver_ainq::{
-    Admission, AgreedSecret, Anonymous, Batch, EpochPart, Error, GroupKey, Membership, Pseudonym, Slot,
+    Admission, AgreedSecret, Anonymous, Batch, EpochPart, Error, GroupKey, GroupMembership, Pseudonym, Slot,
     StrategyKind, Suite, leave_tag,
 };
 
@@ -32,14 +32,14 @@ fn enter<S: Suite>(
     pseudonym: &Pseudonym,
     secret: &AgreedSecret,
     slot: Slot,
-) -> Result<Membership<S>, Error> {
+) -> Result<GroupMembership<S>, Error> {
     let (context, broadcast) = (swarm.context(), swarm.last().clone());
     let header = swarm.verified(&broadcast.header);
-    Membership::admitted(&context, pseudonym, (secret, None), &header, &broadcast.part(slot).unwrap())
+    GroupMembership::admitted(&context, pseudonym, (secret, None), &header, &broadcast.part(slot).unwrap())
 }
 
 /// State of a member in this slot after the newest epoch.
-fn follow<S: Suite>(swarm: &Swarm<S>, membership: &Membership<S>) -> Result<Membership<S>, Error> {
+fn follow<S: Suite>(swarm: &Swarm<S>, membership: &GroupMembership<S>) -> Result<GroupMembership<S>, Error> {
     let broadcast = swarm.last().clone();
     let part = match &broadcast.wraps {
         Some(wraps) => EpochPart::Delta(wraps.whole()),
@@ -48,7 +48,7 @@ fn follow<S: Suite>(swarm: &Swarm<S>, membership: &Membership<S>) -> Result<Memb
     membership.advance_in_term(&swarm.verified(&broadcast.header), &part)
 }
 
-fn key<S: Suite>(membership: &Membership<S>) -> Option<[u8; 32]> {
+fn key<S: Suite>(membership: &GroupMembership<S>) -> Option<[u8; 32]> {
     let test = crate::swarm::name("test");
     membership.group_key().map(|key: &GroupKey| *key.export(&test, membership.digest()).expose())
 }

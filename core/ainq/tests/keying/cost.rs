@@ -1,7 +1,7 @@
 //! Cost of a step in multiplications of a point by a scalar, counted by an instrumented suite.
 
 use quiver_ainq::instrumented::{Counting, multiplications, reset};
-use quiver_ainq::{Batch, EpochPart, Membership, RevocationStatement, Ristretto255, SecretScalar};
+use quiver_ainq::{Batch, EpochPart, GroupMembership, RevocationStatement, Ristretto255, SecretScalar};
 
 use crate::swarm::{NOW, Swarm, name, times};
 
@@ -45,7 +45,7 @@ fn key_retrieval_is_one_multiplication_as_in_the_paper() {
     let (output, secrets) = swarm.rekey_undelivered(&[0], vec![]);
     let (context, header) = (swarm.context(), swarm.verified(&output.header));
     let part = EpochPart::Entry(output.entries[0].clone());
-    let join = || Membership::join(&context, &swarm.edges[0].keypair, &secrets[0], &header, &part);
+    let join = || GroupMembership::join(&context, &swarm.edges[0].keypair, &secrets[0], &header, &part);
     let (member, cost) = counted(join);
     assert!(member.is_ok());
     // T, and E_now once more from its secret, for the context.

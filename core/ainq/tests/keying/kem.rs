@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Admission, AgreedSecret, Anonymous, Batch, Deployment, Element, EpochPart, Error, Handle, Header, Join,
-    KemKey, KemPair, KemTerm, Leadership, MAX_KEM_STEPS, Membership, Pseudonym, Ratchet, Ristretto255, Slot,
-    SparePair, StrategyKind, Suite, TermKeys, VerifiedHeader,
+    Admission, AgreedSecret, Anonymous, Batch, Deployment, Element, EpochPart, Error, GroupMembership,
+    Handle, Header, Join, KemKey, KemPair, KemTerm, Leadership, MAX_KEM_STEPS, Pseudonym, Ratchet,
+    Ristretto255, Slot, SparePair, StrategyKind, Suite, TermKeys, VerifiedHeader,
 };
 use quiver_crypto::Secret;
 use quiver_kem::{DecapsulationKey, KemSet, encapsulate};
@@ -207,7 +207,7 @@ fn newcomer_needs_the_key_of_the_term_and_no_other<S: Suite>(strategy: StrategyK
     assert_eq!(header.core().kem, Some(term(1)));
     let (context, keypair) = (swarm.context(), &swarm.edges[0].keypair);
     let enter = |key| {
-        Membership::join_with_kem(&context, keypair, &ephemeral, key, &header, &part)
+        GroupMembership::join_with_kem(&context, keypair, &ephemeral, key, &header, &part)
             .map(|member| member.epoch())
     };
     let broken = if strategy == StrategyKind::Flat { Error::WrongTag } else { Error::SealBroken };
@@ -253,7 +253,8 @@ fn header_without_a_second_factor_is_no_way_round_it<S: Suite>(strategy: Strateg
     assert_eq!(with_key, Err(Error::OtherKem));
     let (header, part, ephemeral) = joined(&mut swarm, 0, None).unwrap();
     let (context, keypair) = (swarm.context(), &swarm.edges[0].keypair);
-    let enter = |key| Membership::join_with_kem(&context, keypair, &ephemeral, key, &header, &part).map(drop);
+    let enter =
+        |key| GroupMembership::join_with_kem(&context, keypair, &ephemeral, key, &header, &part).map(drop);
     assert_eq!(enter(Some(&key)), Err(Error::OtherKem));
     assert_eq!(enter(None), Ok(()));
 }
@@ -280,7 +281,7 @@ fn member_without_a_name_needs_both_secrets_of_its_run<S: Suite>(strategy: Strat
     assert_eq!(admitted(&mut swarm, None).map(drop), Err(Error::MissingKem));
     let (header, part) = admitted(&mut swarm, Some(key.clone())).unwrap();
     let context = swarm.context();
-    let enter = |secret, kem| Membership::admitted(&context, &pseudonym, (secret, kem), &header, &part);
+    let enter = |secret, kem| GroupMembership::admitted(&context, &pseudonym, (secret, kem), &header, &part);
     let before = shared_key(&swarm, 0, term(3));
     let larger = shared_key(&swarm, 0, KemTerm::new(KemSet::MlKem1024, 4).unwrap());
     for other in [None, Some(&before), Some(&larger)] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use quiver_ainq::{
     Batch, Delta, Deployment, DroneKeypair, Element, Entry, EpochKind, EpochOutput, EpochPart, Error,
-    GroupContext, Header, Identity, Join, Leadership, MasterSecret, Membership, Name, PathMessage,
+    GroupContext, GroupMembership, Header, Identity, Join, Leadership, MasterSecret, Name, PathMessage,
     RevocationStatement, Role, Roster, SecretScalar, SecretValue, Slot, SlotChanges, SparePair, StrategyKind,
     Suite, Times, VerifiedHeader, WrapTree,
 };
@@ -20,7 +20,7 @@ pub(crate) fn name(name: &str) -> Name {
 /// A drone that may be a member.
 pub(crate) struct Edge<S: Suite> {
     pub(crate) keypair: DroneKeypair<S>,
-    pub(crate) membership: Option<Membership<S>>,
+    pub(crate) membership: Option<GroupMembership<S>>,
     pub(crate) spare: SparePair<S>,
     /// One-time secrets that it ever held, as encodings, for adversaries that kept them.
     pub(crate) kept: Kept,
@@ -220,7 +220,7 @@ impl<S: Suite> Swarm<S> {
                 self.join_by_wraps(*index, e, &broadcast.header, *slot, &delta)
             } else {
                 let (header, part) = (self.verified(&broadcast.header), broadcast.part(*slot).unwrap());
-                Membership::join(&context, &self.edges[*index].keypair, e, &header, &part)
+                GroupMembership::join(&context, &self.edges[*index].keypair, e, &header, &part)
             };
             self.edges[*index].become_member(member.unwrap());
         }
@@ -234,11 +234,11 @@ impl<S: Suite> Swarm<S> {
         header: &Header<S>,
         slot: Slot,
         delta: &Delta,
-    ) -> Result<Membership<S>, Error> {
+    ) -> Result<GroupMembership<S>, Error> {
         // A one-time pair as it is stored: q and e.
         let pair = SparePair::decode(&[&[0; 8], e.to_bytes().as_slice()].concat()).unwrap();
         let (context, header) = (self.context(), self.verified(header));
-        Membership::join_by_wraps(&context, &self.edges[index].keypair, &pair, &header, slot, delta)
+        GroupMembership::join_by_wraps(&context, &self.edges[index].keypair, &pair, &header, slot, delta)
     }
 
     pub(crate) fn join(&mut self, joining: &[usize]) -> EpochOutput<S> {
@@ -359,7 +359,7 @@ impl<S: Suite> Swarm<S> {
 }
 
 impl<S: Suite> Edge<S> {
-    pub(crate) fn become_member(&mut self, membership: Membership<S>) {
+    pub(crate) fn become_member(&mut self, membership: GroupMembership<S>) {
         self.kept.states.push(membership.encode().to_vec());
         self.membership = Some(membership);
     }

@@ -188,7 +188,7 @@ fn a_drone_that_lost_its_state_has_nothing_to_read_with_until_it_joins_again() {
     let mut swarm = Swarm::<S>::formed(59, 2);
     let state = swarm.edges[1].membership.as_ref().unwrap().encode();
     // Kept state has no group key either: the epoch in which it stopped stays closed.
-    let restored = quiver_ainq::Membership::<S>::restore(&state).unwrap();
+    let restored = quiver_ainq::GroupMembership::<S>::restore(&state).unwrap();
     assert!(restored.group_key().is_none());
     swarm.edges[1].membership = None;
     swarm.join(&[1]);

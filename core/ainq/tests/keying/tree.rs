@@ -1,8 +1,8 @@
 //! Acceptance in a tree: wraps and paths that are forged, changed, late, early or meant for others.
 
 use quiver_ainq::{
-    Delta, Entry, EpochKind, EpochPart, Error, Header, Label, Membership, PathMessage, Ristretto255, Slot,
-    SparePair, StrategyKind, Suite,
+    Delta, Entry, EpochKind, EpochPart, Error, GroupMembership, Header, Label, PathMessage, Ristretto255,
+    Slot, SparePair, StrategyKind, Suite,
 };
 
 use crate::swarm::Swarm;
@@ -42,7 +42,7 @@ fn tree_after<S: Suite>(seed: u64, edges: usize) -> Swarm<S> {
 }
 
 /// Decodes a header and computes the next state, which is not kept.
-fn accept<S: Suite>(swarm: &Swarm<S>, header: &[u8], part: &EpochPart) -> Result<Membership<S>, Error> {
+fn accept<S: Suite>(swarm: &Swarm<S>, header: &[u8], part: &EpochPart) -> Result<GroupMembership<S>, Error> {
     let edge = &swarm.edges[0];
     let member = edge.membership.as_ref().unwrap();
     let header = Header::decode(header, &swarm.deployment)?;
@@ -149,7 +149,7 @@ fn a_path_message_is_taken_once_and_by_its_addressee<S: Suite>() {
 fn a_path_of_the_epoch_held_mends_a_restart<S: Suite>() {
     let mut swarm = tree_after::<S>(104, 3);
     let state = swarm.edges[0].membership.as_ref().unwrap().encode();
-    let restored = Membership::<S>::restore(&state).unwrap();
+    let restored = GroupMembership::<S>::restore(&state).unwrap();
     assert!(!restored.synced() && !restored.has_path());
     assert_eq!((restored.follows(), &*restored.encode()), (StrategyKind::Tree, &*state));
     swarm.edges[0].membership = Some(restored);
@@ -157,13 +157,13 @@ fn a_path_of_the_epoch_held_mends_a_restart<S: Suite>() {
     let mut former = state.to_vec();
     let code = former.len() - 125;
     assert_eq!(core::mem::replace(&mut former[code], 2), StrategyKind::Tree.code());
-    assert_eq!(*Membership::<S>::restore(&former).unwrap().encode(), *state);
+    assert_eq!(*GroupMembership::<S>::restore(&former).unwrap().encode(), *state);
     // The missed epochs cannot be followed without a path.
     let held = swarm.last().clone();
     assert_eq!(swarm.deliver_one(0, &held), Err(Error::Stale));
     swarm.catch_up(0).unwrap();
     assert!(swarm.agrees(0));
-    let restored = Membership::<S>::restore(&state).unwrap();
+    let restored = GroupMembership::<S>::restore(&state).unwrap();
     swarm.edges[0].membership = Some(restored);
     swarm.rekey_undelivered(&[], vec![]);
     let missed = swarm.last().clone();
@@ -603,7 +603,7 @@ fn a_newcomer_takes_only_what_is_made_for_it<S: Suite>() {
     let spare = SparePair::generate(1, &mut swarm.rng);
     let (context, verified) = (swarm.context(), swarm.verified(header));
     let keypair = &swarm.edges[4].keypair;
-    let refused = Membership::join_by_wraps(&context, keypair, &spare, &verified, first, &own).map(drop);
+    let refused = GroupMembership::join_by_wraps(&context, keypair, &spare, &verified, first, &own).map(drop);
     assert_eq!(refused, Err(Error::WrongSpare));
     swarm.rekey_undelivered(&[], vec![]);
     let expiry = swarm.last().clone();

@@ -15,7 +15,7 @@ use crate::meter;
 
 /// Line with both its directions.
 #[derive(Clone)]
-pub(crate) struct Wire(Rc<RefCell<Both>>);
+pub(crate) struct TestWire(Rc<RefCell<Both>>);
 
 pub(crate) struct Both {
     pub(crate) to_board: VecDeque<u8>,
@@ -25,7 +25,7 @@ pub(crate) struct Both {
     chance: ChaCha20Rng,
 }
 
-impl Wire {
+impl TestWire {
     pub(crate) fn new(seed: u64) -> Self {
         let chance = ChaCha20Rng::seed_from_u64(seed);
         let (to_board, from_board) = (VecDeque::new(), VecDeque::new());
@@ -64,11 +64,11 @@ impl Both {
     }
 }
 
-impl ErrorType for Wire {
+impl ErrorType for TestWire {
     type Error = Infallible;
 }
 
-impl Read for Wire {
+impl Read for TestWire {
     async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Infallible> {
         poll_fn(|_| {
             let mut both = self.both();
@@ -83,7 +83,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for TestWire {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
         // Bytes on the line are not on the board's heap.
         meter::pause(|| {

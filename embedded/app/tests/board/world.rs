@@ -18,7 +18,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{CryptoRng, Error, RngCore, SeedableRng};
 
 use crate::flash::Flash;
-use crate::wire::Wire;
+use crate::wire::TestWire;
 use crate::{meter, time};
 
 type Running = Pin<Box<dyn Future<Output = ()>>>;
@@ -93,12 +93,12 @@ impl CryptoRng for Source {}
 
 /// A line that carries datagrams of this length.
 struct Medium {
-    line: SerialLine<Wire>,
+    line: SerialLine<TestWire>,
     mtu: usize,
 }
 
 impl DatagramTransport for Medium {
-    type Error = <SerialLine<Wire> as DatagramTransport>::Error;
+    type Error = <SerialLine<TestWire> as DatagramTransport>::Error;
 
     async fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Self::Error> {
         self.line.receive(buffer).await
@@ -120,8 +120,8 @@ impl DatagramTransport for Medium {
 
 pub(crate) struct World {
     network: TestNetwork,
-    pub(crate) wire: Wire,
-    pub(crate) console: Wire,
+    pub(crate) wire: TestWire,
+    pub(crate) console: TestWire,
     pub(crate) flash: Flash,
     pub(crate) knobs: Knobs,
     board: Option<Running>,
@@ -148,8 +148,8 @@ impl World {
     pub(crate) fn with_network(seed: u64, network: TestNetwork, mtu: usize, pages: usize) -> Self {
         let mut world = Self {
             network,
-            wire: Wire::new(seed),
-            console: Wire::new(seed),
+            wire: TestWire::new(seed),
+            console: TestWire::new(seed),
             flash: Flash::new(pages, seed),
             knobs: Knobs::default(),
             board: None,

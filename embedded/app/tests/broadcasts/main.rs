@@ -62,9 +62,9 @@ fn counter(world: &mut World, name: &str) -> u64 {
 
 /// Broadcasts and how many of these the board missed, in a row of new keys.
 fn missed_of(world: &mut World) -> (u64, usize) {
-    let (broadcasts, missed) = (world.broadcast_counters().broadcasts, world.missed_broadcasts());
+    let (broadcasts, missed) = (world.line.broadcast_counters().broadcasts, world.line.missed_broadcasts());
     (0..KEYS).for_each(|_| rekey(world));
-    (world.broadcast_counters().broadcasts - broadcasts, world.missed_broadcasts() - missed)
+    (world.line.broadcast_counters().broadcasts - broadcasts, world.line.missed_broadcasts() - missed)
 }
 
 #[test]
@@ -82,35 +82,35 @@ fn board_that_loses_every_fifth_frame_has_every_key_without_asking_and_without_p
     // Of k frames all arrive with a probability of 0.8 to the k-th. After three in a row that it did not
     // confirm the board is sent everything in its session.
     assert!(missed >= 3 && missed as u64 * 2 > broadcasts, "{missed} of {broadcasts}");
-    assert_eq!(plain.broadcast_counters().parity, 0);
+    assert_eq!(plain.line.broadcast_counters().parity, 0);
 }
 
 #[test]
 fn board_that_takes_broadcasts_follows_a_gateway_that_sends_none() {
     let mut world = by_radio(2, MAX_RADIO_DATAGRAM, (20, false, false));
     (0..KEYS).for_each(|_| rekey(&mut world));
-    assert!(world.coded_frames().is_empty());
+    assert!(world.line.coded_frames().is_empty());
 }
 
 #[test]
 fn board_on_a_line_takes_no_broadcasts() {
     let mut world = by_radio(3, MAX_DATAGRAM, (0, true, true));
     rekey(&mut world);
-    assert!(world.coded_frames().is_empty());
+    assert!(world.line.coded_frames().is_empty());
 }
 
 #[test]
 fn false_and_repeated_frames_and_those_of_another_message_spoil_no_broadcast() {
     let mut world = by_radio(4, MAX_RADIO_DATAGRAM, (20, true, true));
-    world.jam(2, 1);
+    world.line.jam(2, 1);
     let missed = missed_of(&mut world);
     assert_eq!(missed, (KEYS as u64, 0));
     assert!(counter(&mut world, "spoilt") >= KEYS as u64, "the false ones were decoded first");
     // So many that the board gives up: it has the key in its session.
-    world.jam(u8::MAX, 3);
+    world.line.jam(u8::MAX, 3);
     let (_, missed) = missed_of(&mut world);
     assert!(missed > 0 && counter(&mut world, "given_up") > 0);
-    world.jam(0, 0);
+    world.line.jam(0, 0);
     world.stop_board();
     world.start_board();
     world.run(Duration::from_secs(60));
@@ -127,28 +127,28 @@ fn frames_that_claim_too_much_and_messages_of_strangers_are_dropped() {
     // Longer than the board takes, or than there are pieces.
     for len in [8_193, 13_824, 20_000, u16::MAX] {
         let frame = CodedFrame { digest: [1; 4], len, index: 0, piece: &piece };
-        world.put_on_line(&frame.encode());
+        world.line.put(&frame.encode());
     }
-    world.put_on_line(&[10]);
-    world.put_on_line(&[10; 9]);
+    world.line.put(&[10]);
+    world.line.put(&[10; 9]);
     world.run(Duration::from_secs(1));
     assert_eq!(counter(&mut world, "refused"), 6);
     // Many messages at once, whole ones that are none, and an epoch again.
     for number in 0..2_000_u16 {
         let [high, low] = number.to_be_bytes();
         let frame = CodedFrame { digest: [high, low, 0, 0], len: 8_100, index: low, piece: &piece };
-        world.put_on_line(&frame.encode());
+        world.line.put(&frame.encode());
     }
     code_broadcast(&[9; 700], MAX_RADIO_DATAGRAM, |_| 3)
         .unwrap()
         .iter()
-        .for_each(|frame| world.put_on_line(frame));
+        .for_each(|frame| world.line.put(frame));
     world.run(Duration::from_secs(30));
     rekey(&mut world);
-    let replayed = world.coded_frames().to_vec();
+    let replayed = world.line.coded_frames().to_vec();
     assert!(!replayed.is_empty());
     world.run(Duration::from_secs(30));
-    replayed.iter().for_each(|frame| world.put_on_line(frame));
+    replayed.iter().for_each(|frame| world.line.put(frame));
     world.run(Duration::from_secs(30));
     assert!(world.agree() && world.epoch() != epoch);
     assert!(counter(&mut world, "dropped") >= 1_990);

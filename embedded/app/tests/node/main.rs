@@ -62,7 +62,7 @@ fn board_that_takes_no_broadcasts_ignores_their_frames() {
     let frames = quiver_link::erasure::code_broadcast(&[7; 500], 116, |_| 3).unwrap();
     world.run(Duration::from_millis(500));
     let before = world.sent.len();
-    frames.iter().for_each(|frame| world.put_on_line(frame));
+    frames.iter().for_each(|frame| world.line.put(frame));
     world.run(Duration::from_millis(500));
     assert_eq!(world.sent.len(), before, "no answer");
     let epoch = world.epoch();

@@ -13,8 +13,10 @@ use quiver_machine::Either;
 use quiver_service::secrets::Protection;
 use rand::rngs::OsRng;
 
+use super::super::attributes::Grantee;
 use super::*;
 use crate::changes::{Changes, Secrets};
+use crate::ibe::tables::ReleaseTable;
 use crate::kgc_machine::{CommandLineChange, ServingRecord};
 use crate::registry::Verified;
 
@@ -37,9 +39,23 @@ fn authority(name: &str) -> VerifiedAuthority<Ristretto255> {
 pub(super) fn registry() -> (Bench, Store, AuthorityRow) {
     let (bench, mut store) = Bench::new();
     store.persist(&of_the_kgc([issued(1, "edge-1"), issued(2, "edge-2")]), NOW).expect("persist");
-    store.record_authority(&authority("orders"), NOW).expect("record");
-    let row = store.authorities().expect("authorities").pop().expect("one");
+    record_authority(&mut store, &authority("orders")).expect("record");
+    let row = store.attributes().authorities().expect("authorities").pop().expect("one");
     (bench, store, row)
+}
+
+fn record_authority(store: &mut Store, authority: &VerifiedAuthority<Ristretto255>) -> Result<()> {
+    store.change(NOW, |change| change.attributes().record_authority(authority))
+}
+
+pub(super) fn grant(
+    store: &mut Store,
+    authority: &AuthorityRow,
+    to: &Grantee,
+    granted: Option<&[u8]>,
+    text: &str,
+) -> Result<u64> {
+    store.change(NOW, |change| change.attributes().grant(authority, to, granted, text))
 }
 
 pub(super) fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> ServingRecord {
@@ -54,18 +70,19 @@ pub(super) fn key_issued(row: &AuthorityRow, revision: u64, at: UnixTime) -> Ser
 }
 
 fn actions(store: &Store) -> Vec<String> {
-    store.audit_lines().expect("lines").into_iter().map(|line| line.action).collect()
+    store.audit().lines().expect("lines").into_iter().map(|line| line.action).collect()
 }
 
 #[test]
 fn authorities_survive_reopening_and_names_are_taken_for_ever() {
     let (bench, mut store, row) = registry();
     assert_eq!(row.name, "orders");
-    assert!(store.record_authority(&authority("orders"), NOW).is_err());
-    store.record_authority(&authority("a"), NOW).expect("another");
+    assert!(record_authority(&mut store, &authority("orders")).is_err());
+    record_authority(&mut store, &authority("a")).expect("another");
     drop(store);
     let store = bench.open().expect("open");
-    let names: Vec<_> = store.authorities().expect("authorities").into_iter().map(|row| row.name).collect();
+    let names: Vec<_> =
+        store.attributes().authorities().expect("authorities").into_iter().map(|row| row.name).collect();
     assert_eq!(names, ["a", "orders"]);
     assert_eq!(checked(&store), Checked::Whole);
 }
@@ -73,52 +90,55 @@ fn authorities_survive_reopening_and_names_are_taken_for_ever() {
 #[test]
 fn newest_grant_counts_and_changes_are_handed_over_in_order() {
     let (_bench, mut store, row) = registry();
-    let (one, two) = (store.grantee("edge-1", NOW).expect("one"), store.grantee("edge-2", NOW).expect("two"));
-    let first = store.grant(&row, &one, Some(b"scout"), "scout", NOW).expect("grant");
-    let second = store.grant(&row, &two, Some(b"tanker"), "tanker", NOW).expect("grant");
-    let third = store.grant(&row, &one, Some(b"night"), "night", NOW).expect("grant");
+    let (one, two) = (
+        store.attributes().grantee("edge-1", NOW).expect("one"),
+        store.attributes().grantee("edge-2", NOW).expect("two"),
+    );
+    let first = grant(&mut store, &row, &one, Some(b"scout"), "scout").expect("grant");
+    let second = grant(&mut store, &row, &two, Some(b"tanker"), "tanker").expect("grant");
+    let third = grant(&mut store, &row, &one, Some(b"night"), "night").expect("grant");
     assert!(first < second && second < third);
-    assert_eq!(store.granted(&row, &one.serial).expect("read").as_deref(), Some("night"));
-    let fourth = store.grant(&row, &two, None, "tanker", NOW).expect("withdraw");
-    assert_eq!(store.granted(&row, &two.serial).expect("read"), None);
-    let changes = store.grants_after(first).expect("changes");
+    assert_eq!(store.attributes().granted(&row, &one.serial).expect("read").as_deref(), Some("night"));
+    let fourth = grant(&mut store, &row, &two, None, "tanker").expect("withdraw");
+    assert_eq!(store.attributes().granted(&row, &two.serial).expect("read"), None);
+    let changes = store.attributes().grants_after(first).expect("changes");
     let revisions: Vec<_> = changes.iter().map(|grant| grant.revision).collect();
     assert_eq!(revisions, [second, third, fourth]);
     assert_eq!(changes[1].granted.as_deref(), Some(&b"night"[..]));
     assert_eq!((changes[2].granted.as_deref(), changes[2].serial), (None, [2; 16]));
-    let newest = store.newest_grants().expect("newest");
+    let newest = store.attributes().newest_grants().expect("newest");
     let newest: Vec<_> =
         newest.iter().map(|grant| (grant.serial, grant.revision, grant.granted.as_deref())).collect();
     assert_eq!(newest, [([1; 16], third, Some(&b"night"[..])), ([2; 16], fourth, None)]);
-    let rows = store.grants().expect("grants");
+    let rows = store.attributes().grants().expect("grants");
     let shown: Vec<_> = rows.iter().map(|grant| (grant.drone.as_str(), grant.state)).collect();
     assert_eq!(shown, [("edge-1", "in force"), ("edge-2", "withdrawn")]);
-    store.revoke_drone("edge-1", NOW).expect("revoke");
-    assert_eq!(store.grants().expect("grants")[0].state, "drone revoked");
+    revoke_drone(&mut store, "edge-1").expect("revoke");
+    assert_eq!(store.attributes().grants().expect("grants")[0].state, "drone revoked");
     assert_eq!(checked(&store), Checked::Whole);
 }
 
 #[test]
 fn only_enrolled_drones_and_recorded_tokens_are_granted_anything() {
     let (_bench, mut store, _) = registry();
-    assert!(matches!(store.grantee("edge-9", NOW), Err(Error::NoGrantee { .. })));
-    assert_eq!(store.grantee("edge-1", NOW).expect("enrolled").serial, [1; 16]);
-    assert!(matches!(store.grantee("edge-1", NOW + 11), Err(Error::Terms(_))), "expired");
-    store.revoke_drone("edge-1", NOW).expect("revoke");
-    assert!(matches!(store.grantee("edge-1", NOW), Err(Error::GranteeRevoked { .. })));
+    assert!(matches!(store.attributes().grantee("edge-9", NOW), Err(Error::NoGrantee { .. })));
+    assert_eq!(store.attributes().grantee("edge-1", NOW).expect("enrolled").serial, [1; 16]);
+    assert!(matches!(store.attributes().grantee("edge-1", NOW + 11), Err(Error::Terms(_))), "expired");
+    revoke_drone(&mut store, "edge-1").expect("revoke");
+    assert!(matches!(store.attributes().grantee("edge-1", NOW), Err(Error::GranteeRevoked { .. })));
 }
 
 #[test]
 fn keys_are_counted_and_their_first_issue_is_audited() {
     let (bench, mut store, row) = registry();
-    let one = store.grantee("edge-1", NOW).expect("one");
-    let revision = store.grant(&row, &one, Some(b"scout"), "scout", NOW).expect("grant");
+    let one = store.attributes().grantee("edge-1", NOW).expect("one");
+    let revision = grant(&mut store, &row, &one, Some(b"scout"), "scout").expect("grant");
     for at in [NOW + 1, NOW + 2, NOW + 3] {
         store.persist(&[key_issued(&row, revision, at)], at).expect("persist");
     }
-    let later = store.grant(&row, &one, Some(b"night"), "night", NOW).expect("grant");
+    let later = grant(&mut store, &row, &one, Some(b"night"), "night").expect("grant");
     store.persist(&[key_issued(&row, later, NOW + 4)], NOW + 4).expect("persist");
-    let keys = store.attribute_keys().expect("keys");
+    let keys = store.attributes().keys().expect("keys");
     let counted: Vec<_> = keys.iter().map(|key| (key.revision, key.times, key.first, key.last)).collect();
     assert_eq!(counted, [(revision, 3, NOW + 1, NOW + 3), (later, 1, NOW + 4, NOW + 4)]);
     let audited = actions(&store).iter().filter(|action| *action == "attribute key issued").count();
@@ -129,17 +149,17 @@ fn keys_are_counted_and_their_first_issue_is_audited() {
     // A key for a grant that was never made is refused, and nothing of the batch is kept.
     let batch = [key_issued(&row, revision, NOW), key_issued(&row, 99, NOW)];
     assert!(store.persist(&batch, NOW).is_err());
-    assert_eq!(store.attribute_keys().expect("keys")[0].times, 3);
+    assert_eq!(store.attributes().keys().expect("keys")[0].times, 3);
 }
 
 #[test]
 fn long_policies_are_cut_and_hashed_in_the_audit_table() {
     let (_bench, mut store, row) = registry();
-    let one = store.grantee("edge-1", NOW).expect("one");
+    let one = store.attributes().grantee("edge-1", NOW).expect("one");
     let long = "é or ".repeat(5000) + "scout";
-    store.grant(&row, &one, Some(b"x"), &long, NOW).expect("grant");
-    store.record_key_file("orders", "-", "short", NOW).expect("record");
-    let lines = store.audit_lines().expect("lines");
+    grant(&mut store, &row, &one, Some(b"x"), &long).expect("grant");
+    store.change(NOW, |change| change.attributes().record_key_file("orders", "-", "short")).expect("record");
+    let lines = store.audit().lines().expect("lines");
     let [.., grant, file] = &lines[..] else { panic!("two lines") };
     assert!(grant.detail.len() < 600 && grant.detail.contains("30005 bytes"), "{}", grant.detail);
     assert_eq!((file.subject.as_str(), file.detail.as_str()), ("-", "authority orders: short"));
@@ -168,10 +188,10 @@ fn upgraded_from(version: i32) {
     };
     let (mut one, two) = (upgraded(), upgraded());
     assert_eq!(bench.found(), []);
-    one.record_authority(&authority("orders"), NOW).expect("record");
-    assert_eq!(two.authorities().expect("authorities").len(), 1);
-    assert!(two.ibe_policies(0).expect("policies").is_empty());
-    assert_eq!(two.drones().expect("drones").len(), 1);
+    record_authority(&mut one, &authority("orders")).expect("record");
+    assert_eq!(two.attributes().authorities().expect("authorities").len(), 1);
+    assert!(ReleaseTable::of(&two).policies_after(0).expect("policies").is_empty());
+    assert_eq!(two.drones().all().expect("drones").len(), 1);
     let upgraded = actions(&two).iter().filter(|action| *action == "registry upgraded").count();
     assert_eq!((upgraded, checked(&two)), (1, Checked::Whole));
     bench.tamper("PRAGMA user_version = 0");
@@ -181,8 +201,8 @@ fn upgraded_from(version: i32) {
 #[test]
 fn look_that_fails_halfway_loses_no_revocation() {
     let (bench, mut store, row) = registry();
-    let two = store.grantee("edge-2", NOW).expect("two");
-    let first = store.grant(&row, &two, Some(b"scout"), "scout", NOW).expect("grant");
+    let two = store.attributes().grantee("edge-2", NOW).expect("two");
+    let first = grant(&mut store, &row, &two, Some(b"scout"), "scout").expect("grant");
     let secrets = Secrets {
         data_dir: bench.directory.path().into(),
         deployment: Deployment::<Ristretto255>::new(
@@ -192,11 +212,11 @@ fn look_that_fails_halfway_loses_no_revocation() {
         by: Arc::new(Protection::Key(Secret::new([1; 32]))),
     };
     let mut position = Position::default();
-    store.check_rows(&bench.key, &mut position).expect("authentic");
+    store.macs().check_rows(&bench.key, &mut position).expect("authentic");
     let verified = Verified { store: bench.open().expect("open"), key: bench.key.clone(), position };
     let mut changes = Changes::since(verified, secrets, [row.fingerprint], <_>::default(), first);
-    store.revoke_drone("edge-1", NOW).expect("revoke");
-    let second = store.grant(&row, &two, None, "scout", NOW).expect("withdraw");
+    revoke_drone(&mut store, "edge-1").expect("revoke");
+    let second = grant(&mut store, &row, &two, None, "scout").expect("withdraw");
     assert!(first < second);
     bench.tamper("ALTER TABLE attribute_grant RENAME TO elsewhere");
     assert!(changes.read().is_err(), "the last query fails");
@@ -227,8 +247,8 @@ fn look_that_fails_halfway_loses_no_revocation() {
     changes.mark_seen(seen);
     assert_eq!(commands(&changes).0, []);
     // An authority whose secrets are missing holds nothing else back.
-    store.record_authority(&authority("sensors"), NOW).expect("record");
-    store.revoke_drone("edge-2", NOW).expect("revoke");
+    record_authority(&mut store, &authority("sensors")).expect("record");
+    revoke_drone(&mut store, "edge-2").expect("revoke");
     let (found, _, trouble) = commands(&changes);
     assert!(matches!(&found[..], [Either::Left(KgcCommand::RevokeDrones(_))]), "{found:?}");
     assert!(trouble.is_some_and(|trouble| trouble.contains("authorities.state")));

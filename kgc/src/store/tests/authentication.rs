@@ -3,27 +3,29 @@
 
 use std::cell::Cell;
 
-use super::attributes::{key_issued, registry};
+use super::attributes::{grant, key_issued, registry};
 use super::*;
 use crate::audit_head::{AuditHead, HeadFile};
+use crate::ibe::tables::ReleaseWriter;
 use crate::registry::{self, Verified};
 
 /// A registry with a row or more in each table, as a single KGC and one of a quorum write them.
 fn full() -> Bench {
     let (bench, mut store, row) = registry();
-    let one = store.grantee("edge-1", NOW).expect("one");
-    let revision = store.grant(&row, &one, Some(b"scout"), "scout", NOW).expect("grant");
+    let one = store.attributes().grantee("edge-1", NOW).expect("one");
+    let revision = grant(&mut store, &row, &one, Some(b"scout"), "scout").expect("grant");
     store.persist(&[key_issued(&row, revision, NOW)], NOW).expect("key");
     let list = KgcRecord::RevocationList { number: 1, list: vec![1] };
     let contributed = KgcRecord::Contributed { token_id: [3; 16], handle: [8; 32], at: NOW };
     let proven = KgcRecord::Enrolled { token_id: [3; 16], handle: [8; 32], at: NOW };
     store.persist(&of_the_kgc([bound(3, "edge-3"), contributed, proven, list]), NOW).expect("quorum");
-    store.revoke_tokens_named(&hex::encode([5; 16]), NOW).expect("token");
-    store.revoke_drone("edge-2", NOW).expect("drone");
-    store.request_revocation(&hex::encode([9; 16]), Some((NOW, true)), NOW).expect("request");
-    store.set_ibe_policy(&"mission".parse().expect("pattern"), None, NOW).expect("policy");
-    let condition = "mission/alpha/phase-2".parse().expect("condition");
-    store.set_ibe_approval(&condition, true, NOW).expect("approval");
+    revoke_token(&mut store, &hex::encode([5; 16])).expect("token");
+    revoke_drone(&mut store, "edge-2").expect("drone");
+    request_revocation(&mut store, &hex::encode([9; 16]), Some((NOW, true))).expect("request");
+    let pattern = "mission".parse().expect("pattern");
+    store.change(NOW, |change| ReleaseWriter::of(change).set_policy(&pattern, None)).expect("policy");
+    let condition = "mission/alpha/phase-2";
+    approve(&mut store, condition).expect("approval");
     // Rows that only a holder of a master key, a share, an operator's key or a circuit makes, as their functions
     // write them.
     store
@@ -53,6 +55,11 @@ fn full() -> Bench {
         .expect("more");
     assert_eq!(bench.found(), []);
     bench
+}
+
+fn approve(store: &mut Store, condition: &str) -> Result<Option<u64>> {
+    let condition = condition.parse().expect("condition");
+    store.change(NOW, |change| ReleaseWriter::of(change).set_approval(&condition, true))
 }
 
 /// A table, what inserts another row into it, what changes its first, and that one's number.
@@ -159,7 +166,11 @@ fn row_from_outside_is_found_in_each_table_by_its_number() {
         let bench = full();
         bench.tamper(&format!("PRAGMA foreign_keys = OFF; {insert}"));
         let (table_name, inserted) = row(table, last(&bench, table));
-        assert_eq!(bench.found(), [Finding::Inserted { table: table_name, row: inserted }], "{insert}");
+        assert_eq!(
+            bench.found(),
+            [RegistryFinding::Inserted { table: table_name, row: inserted }],
+            "{insert}"
+        );
 
         let bench = full();
         assert_eq!(first(&bench, table), number, "{table}");
@@ -167,11 +178,11 @@ fn row_from_outside_is_found_in_each_table_by_its_number() {
             "PRAGMA foreign_keys = OFF; UPDATE {table} SET {change} WHERE rowid = {number}"
         ));
         let (table_name, changed) = row(table, number);
-        assert_eq!(bench.found(), [Finding::Changed { table: table_name, row: changed }], "{change}");
+        assert_eq!(bench.found(), [RegistryFinding::Changed { table: table_name, row: changed }], "{change}");
 
         let bench = full();
         bench.tamper(&format!("PRAGMA foreign_keys = OFF; DELETE FROM {table} WHERE rowid = {number}"));
-        let [Finding::Deleted { table: found, row, line }] = &bench.found()[..] else {
+        let [RegistryFinding::Deleted { table: found, row, line }] = &bench.found()[..] else {
             panic!("{table}: {:?}", bench.found());
         };
         assert_eq!((found.as_str(), *row), (table, number));
@@ -189,7 +200,7 @@ fn trigger_and_view_from_outside_are_found() {
         let bench = full();
         bench.tamper(sql);
         let found = bench.found();
-        let in_the_schema = |finding: &Finding| finding.to_string().contains("of sqlite_schema");
+        let in_the_schema = |finding: &RegistryFinding| finding.to_string().contains("of sqlite_schema");
         assert!(!found.is_empty() && found.iter().all(in_the_schema), "{sql}: {found:?}");
     }
 }
@@ -200,7 +211,7 @@ fn keys_counter_may_count_and_nothing_else_of_its_row_may_change() {
     bench.tamper("UPDATE attribute_key SET times = times + 1, last_at = last_at + 1");
     assert_eq!(bench.found(), []);
     bench.tamper("UPDATE attribute_key SET handle = zeroblob(32)");
-    assert_eq!(bench.found(), [Finding::Changed { table: "attribute_key".into(), row: 1 }]);
+    assert_eq!(bench.found(), [RegistryFinding::Changed { table: "attribute_key".into(), row: 1 }]);
 }
 
 #[test]
@@ -215,20 +226,22 @@ fn row_that_brings_its_own_line_is_found_without_the_key() {
     let bench = full();
     let (mut mallory, head) = {
         let store = bench.open().expect("open");
-        let head = store.audit_head().expect("head").expect("one");
+        let head = store.audit().head().expect("head").expect("one");
         (store.authenticated_by(Authenticator::Key(RegistryKey::random())), head)
     };
     // Everything as this program does it, but for the key.
-    let condition = "mission/alpha/phase-9".parse().expect("condition");
-    let revision = mallory.set_ibe_approval(&condition, true, NOW).expect("approval").expect("a change");
+    let condition = "mission/alpha/phase-9";
+    let revision = approve(&mut mallory, condition).expect("approval").expect("a change");
     let continued = checked(&mallory);
     assert!(
         !matches!(continued, Checked::BrokenAt(_)),
         "anybody continues the chain of hashes: {continued:?}"
     );
     let row = i64::try_from(revision).expect("small");
-    let expected =
-        [Finding::Line { line: head.seq + 1 }, Finding::Inserted { table: "ibe_approval".into(), row }];
+    let expected = [
+        RegistryFinding::Line { line: head.seq + 1 },
+        RegistryFinding::Inserted { table: "ibe_approval".into(), row },
+    ];
     assert_eq!(bench.found(), expected);
 }
 
@@ -251,7 +264,7 @@ fn list_of_authentic_rows_and_macs_cannot_be_edited() {
         let bench = full();
         bench.tamper(&format!("PRAGMA foreign_keys = OFF; {edit}"));
         let found = bench.found();
-        assert!(matches!(found.first(), Some(Finding::Line { .. })), "{edit}: {found:?}");
+        assert!(matches!(found.first(), Some(RegistryFinding::Line { .. })), "{edit}: {found:?}");
     }
 }
 
@@ -259,7 +272,7 @@ fn list_of_authentic_rows_and_macs_cannot_be_edited() {
 fn registry_under_another_key_is_not_authentic() {
     let mut bench = full();
     bench.key = RegistryKey::random();
-    assert_eq!(bench.found().first(), Some(&Finding::Line { line: 1 }));
+    assert_eq!(bench.found().first(), Some(&RegistryFinding::Line { line: 1 }));
 }
 
 #[test]
@@ -272,16 +285,16 @@ fn change_that_fails_leaves_neither_row_nor_line_nor_mac() {
     };
     let all = || ["ibe_approval", "audit", "audit_mac", "authenticated_row"].map(count);
     let before = all();
-    let condition = "mission/alpha/phase-9".parse().expect("condition");
+    let condition = "mission/alpha/phase-9";
     // Without the key nothing is written at all, and a KGC that cannot be asked leaves nothing behind.
     let mut nobody = Store::open(bench.directory.path(), &DEPLOYMENT).expect("open");
-    nobody.set_ibe_approval(&condition, true, NOW).expect_err("read only");
+    approve(&mut nobody, condition).expect_err("read only");
     let ended = Authenticator::Running(Box::new(|_, _| Err(Error::Terms("it has ended".into()))));
     let mut asking = bench.open().expect("open").authenticated_by(ended);
-    asking.set_ibe_approval(&condition, true, NOW).expect_err("nobody answers");
+    approve(&mut asking, condition).expect_err("nobody answers");
     assert_eq!(all(), before);
     assert_eq!(bench.found(), []);
-    bench.open().expect("open").set_ibe_approval(&condition, true, NOW).expect("with the key");
+    approve(&mut bench.open().expect("open"), condition).expect("with the key");
     assert_eq!(all(), before.map(|count| count + 1));
     assert_eq!(bench.found(), []);
 }
@@ -292,17 +305,20 @@ fn running_kgc_authenticates_the_next_line_and_no_other() {
     let kgc = bench.open().expect("open");
     let key = bench.key.clone();
     let running = Authenticator::Running(Box::new(move |line, rows| {
-        Ok(kgc.authenticate_next(&key, line, rows, None)?.mac)
+        Ok(kgc.macs().authenticate_next(&key, line, rows, None)?.mac)
     }));
     let mut asking = bench.open().expect("open").authenticated_by(running);
-    let condition = "mission/alpha/phase-9".parse().expect("condition");
-    asking.set_ibe_approval(&condition, true, NOW).expect("approval");
+    let condition = "mission/alpha/phase-9";
+    approve(&mut asking, condition).expect("approval");
     assert_eq!(bench.found(), []);
     // A line that was there before, as of another history.
-    let (store, lines) = (bench.open().expect("open"), asking.audit_lines().expect("lines"));
+    let (store, lines) = (bench.open().expect("open"), asking.audit().lines().expect("lines"));
     for line in &lines {
         let again = AuditLine::from(NextLine::from(line));
-        store.authenticate_next(&bench.key, &again, &[0; 32], None).expect_err("it is in the table already");
+        store
+            .macs()
+            .authenticate_next(&bench.key, &again, &[0; 32], None)
+            .expect_err("it is in the table already");
     }
 }
 
@@ -312,7 +328,7 @@ fn running_kgc_authenticates_a_change_of_several_lines_and_another_after_one_tha
     let (kgc, key, last) = (bench.open().expect("open"), bench.key.clone(), Cell::new(None));
     let running = Authenticator::Running(Box::new(move |line, rows| {
         let before = last.take();
-        let authenticated = kgc.authenticate_next(&key, line, rows, before.as_ref())?;
+        let authenticated = kgc.macs().authenticate_next(&key, line, rows, before.as_ref())?;
         let mac = authenticated.mac;
         last.set(Some(authenticated));
         Ok(mac)
@@ -384,7 +400,7 @@ impl HeadFile for Noted {
 /// A registry as an earlier build left it, and the file beside it.
 fn earlier() -> (Bench, Noted) {
     let bench = full();
-    let head = bench.open().expect("open").audit_head().expect("head");
+    let head = bench.open().expect("open").audit().head().expect("head");
     schema::make_version(&Connection::open(bench.path()).expect("open"), 7).expect("downgrade");
     (bench, Noted { head, ..Noted::default() })
 }
@@ -398,7 +414,7 @@ fn registry_of_an_earlier_build_is_authenticated_once_and_never_again() {
     let (bench, mut file) = earlier();
     let Verified { store, .. } = verify(&bench, &mut file).expect("taken as it is");
     assert!(file.key.as_ref().is_some_and(|kept| kept.settled));
-    let line = store.audit_lines().expect("lines").pop().expect("a line");
+    let line = store.audit().lines().expect("lines").pop().expect("a line");
     assert_eq!(line.action, "registry upgraded");
     assert!(line.detail.contains("authenticated as they were found"), "{}", line.detail);
     verify(&bench, &mut file).expect("authentic");
@@ -435,16 +451,16 @@ fn interrupted_authentication_is_made_up_for_by_the_next_start() {
         assert!(!file.key.as_ref().is_some_and(|kept| kept.settled));
         let Verified { store, .. } = verify(&bench, &mut file).expect("made up for");
         assert!(file.key.as_ref().is_some_and(|kept| kept.settled));
-        let lines = store.audit_lines().expect("lines");
+        let lines = store.audit().lines().expect("lines");
         let upgraded = lines.iter().filter(|line| line.action == "registry upgraded");
         assert_eq!((upgraded.count(), bench_found(&bench, &file)), (1, Vec::new()));
     }
 }
 
 /// Findings of a check with the file's key.
-fn bench_found(bench: &Bench, file: &Noted) -> Vec<Finding> {
+fn bench_found(bench: &Bench, file: &Noted) -> Vec<RegistryFinding> {
     let key = file.key.as_ref().expect("a key").key.clone();
-    match bench.open().expect("open").check_rows(&key, &mut Position::default()) {
+    match bench.open().expect("open").macs().check_rows(&key, &mut Position::default()) {
         Ok(()) => Vec::new(),
         Err(Error::ForeignRows(findings)) => findings.0,
         Err(error) => panic!("{error}"),
@@ -455,18 +471,18 @@ fn bench_found(bench: &Bench, file: &Noted) -> Vec<Finding> {
 fn check_goes_on_where_it_ended() {
     let bench = full();
     let (mut store, mut position) = (bench.open().expect("open"), Position::default());
-    store.check_rows(&bench.key, &mut position).expect("authentic");
+    store.macs().check_rows(&bench.key, &mut position).expect("authentic");
     // A list with a lower number comes behind it.
     let lists = [3, 2].map(|number| KgcRecord::RevocationList { number, list: vec![2] });
     for list in of_the_kgc(lists) {
         store.persist(&[list], NOW).expect("list");
-        store.check_rows(&bench.key, &mut position).expect("authentic");
+        store.macs().check_rows(&bench.key, &mut position).expect("authentic");
     }
     let reached = position.clone();
     bench.tamper("INSERT INTO revoked_token (token_id, at) VALUES (zeroblob(16), 1)");
-    let found = store.check_rows(&bench.key, &mut position).expect_err("foreign").to_string();
+    let found = store.macs().check_rows(&bench.key, &mut position).expect_err("foreign").to_string();
     assert!(found.contains("row 2 of revoked_token was inserted"), "{found}");
     assert_eq!(position, reached, "the next look finds it again");
     bench.tamper("DELETE FROM revoked_token WHERE seq = 2");
-    store.check_rows(&bench.key, &mut position).expect("authentic again");
+    store.macs().check_rows(&bench.key, &mut position).expect("authentic again");
 }

@@ -26,8 +26,8 @@ use core::time::Duration;
 
 use quiver_abke::Credential;
 use quiver_ainq::{
-    AgreedSecret, Deployment, EpochKeys, EpochPart, Error, GroupContext, KemKey, Membership, Name, Pseudonym,
-    Slot, Suite, UnixTime, VerifiedAuthority, leave_tag,
+    AgreedSecret, Deployment, EpochKeys, EpochPart, Error, GroupContext, GroupMembership, KemKey, Name,
+    Pseudonym, Slot, Suite, UnixTime, VerifiedAuthority, leave_tag,
 };
 use quiver_crypto::Secret;
 use quiver_crypto::canonical::{Malformed, Reader, Writer};
@@ -495,7 +495,7 @@ impl<S: Suite> AnonymousEdge<S> {
         now: Now,
         admitted: &AdmittedRun<S>,
         welcome: &mut Welcome<S>,
-    ) -> Result<Membership<S>, Offence> {
+    ) -> Result<GroupMembership<S>, Offence> {
         // §10.7: not by a leader that is refused.
         self.leaders.check(&welcome.header)?;
         let (deployment, group) = (self.config.deployment.clone(), &self.config.group);
@@ -512,7 +512,7 @@ impl<S: Suite> AnonymousEdge<S> {
         let AdmittedRun { pseudonym, secret, kem, .. } = admitted;
         // §14: the context names the pseudonym and the slot, and no key.
         let secrets = (secret, kem.as_ref());
-        Ok(Membership::admitted(&context, pseudonym, secrets, &header, &welcome.part)?)
+        Ok(GroupMembership::admitted(&context, pseudonym, secrets, &header, &welcome.part)?)
     }
 
     fn command(&mut self, now: Now, command: EdgeCommand, rng: &mut dyn CryptoRngCore) {
@@ -673,7 +673,7 @@ impl<S: Suite> Primary for AnonymousEdge<S> {
 /// §12.1: An anonymous member leaves with a tag, for there is no key to sign with.
 fn tagged_leave<S: Suite>(
     _: &mut Context<'_, S, EdgeEvent, StateChanged>,
-    membership: &Membership<S>,
+    membership: &GroupMembership<S>,
 ) -> Option<Message<S>> {
     let (group, slot, held) = (membership.group().clone(), membership.slot(), *membership.digest());
     // §14: PRF(A, "leave", D held).

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::time::Duration;
 
-use quiver_ainq::{Deployment, KgcId, MasterSecret, Serial, Suite, VerifiedRequest};
+use quiver_ainq::{Deployment, KgcId, MasterSecret, SealedReply, Serial, Suite, VerifiedRequest};
 use quiver_machine::{Misdeeds, Now, Offence, Outbox, Peer};
 use quiver_message::{EnrolReply, Message, Refusal, RefusalReason};
 use rand_core::CryptoRngCore;
@@ -129,7 +129,7 @@ impl<S: Suite> IssuingKey<S> for MasterSecret<S> {
         let token_id = *request.token_id();
         let name = request.identity().name.clone();
         // §3.5: s and R, sealed under e·P_i ‖ e·N_i.
-        let (reply, public) = self.issue(cx.deployment, &request, cx.id, cx.rng);
+        let (reply, public) = SealedReply::issue(self, cx.deployment, &request, cx.id, cx.rng);
         let handle = public.handle();
         // §3.4: pin and reply are durable before the KGC answers.
         cx.record(KgcRecord::Issued {

@@ -2,10 +2,10 @@
 /// A KGC of a quorum to a drone, in place of EnrolReply: what it will sign with, once.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EnrolCommitment {
-    /// Of the request answered, as in EnrolReply.
+    /// Digest of the request answered, as in EnrolReply.
     #[prost(bytes = "vec", tag = "1")]
     pub request_digest: ::prost::alloc::vec::Vec<u8>,
-    /// Its FROST identifier, 1 to 65535.
+    /// FROST identifier of the KGC, 1 to 65535.
     #[prost(uint32, tag = "2")]
     pub kgc: u32,
     /// Hiding and binding point; at most 192 bytes.

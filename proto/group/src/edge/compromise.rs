@@ -14,7 +14,7 @@ pub struct CompromisedState<S: Suite> {
     pub public: DronePublicKey<S>,
     /// y, as [`DroneKeypair::to_bytes`](quiver_ainq::DroneKeypair::to_bytes) gives it.
     pub secret: Zeroizing<Vec<u8>>,
-    /// Membership as [`Membership::encode`](quiver_ainq::Membership::encode) gives it.
+    /// Membership as [`GroupMembership::encode`](quiver_ainq::GroupMembership::encode) gives it.
     pub membership: Option<Zeroizing<Vec<u8>>>,
     /// Spare pairs, unused and used, as [`SparePair::encode`](quiver_ainq::SparePair::encode) gives them.
     pub spares: Vec<Zeroizing<Vec<u8>>>,

@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use quiver_ainq::{
-    DroneKeypair, Element, Epoch, EpochPart, Error, GroupContext, Header, KemKey, Label, Membership, Name,
-    Role, SparePair, Suite, VerifiedHeader,
+    DroneKeypair, Element, Epoch, EpochPart, Error, GroupContext, GroupMembership, Header, KemKey, Label,
+    Name, Role, SparePair, Suite, VerifiedHeader,
 };
 use quiver_machine::{Backoff, Now, Offence, Peer, due};
 use quiver_message::{
@@ -22,9 +22,9 @@ use crate::statements;
 /// Broadcasts that name a newcomer and do not lead it to the key, after which it waits for its welcome.
 const MAX_MISLED: u32 = 16;
 
-/// The way into a group: an attempt with one leader, or the wait before the next.
+/// Attempts to join a group: the one under way with one leader, or the wait before the next.
 #[derive(Debug)]
-pub(super) struct Joining<S: Suite> {
+pub(super) struct JoinAttempts<S: Suite> {
     /// Attempt under way, in a box, because an edge lives mostly without one.
     attempt: Option<Box<Attempt<S>>>,
     /// Time of the next attempt.
@@ -54,7 +54,7 @@ struct Attempt<S: Suite> {
     deadline: Duration,
 }
 
-impl<S: Suite> Joining<S> {
+impl<S: Suite> JoinAttempts<S> {
     pub(super) fn new(backoff: Backoff) -> Self {
         Self { attempt: None, retry: None, backoff, anew: false }
     }
@@ -329,7 +329,7 @@ impl<S: Suite> Attempt<S> {
             if replayed {
                 return Err(Error::Replay);
             }
-            Membership::join_with_kem(context, keypair, ephemeral, kem, header, &welcome.part)
+            GroupMembership::join_with_kem(context, keypair, ephemeral, kem, header, &welcome.part)
         })
     }
 
@@ -349,7 +349,7 @@ impl<S: Suite> Attempt<S> {
             return None;
         }
         let joined = self.enter(cx, member, &mut rekey.header, |context, keypair, secrets, header| {
-            Membership::join_by_wraps_with_kem(context, keypair, secrets, header, slot, delta)
+            GroupMembership::join_by_wraps_with_kem(context, keypair, secrets, header, slot, delta)
         });
         if joined.is_err() {
             self.misled += 1;
@@ -369,7 +369,7 @@ impl<S: Suite> Attempt<S> {
             &DroneKeypair<S>,
             (&SparePair<S>, Option<&KemKey<S>>),
             &VerifiedHeader<S>,
-        ) -> Result<Membership<S>, Error>,
+        ) -> Result<GroupMembership<S>, Error>,
     ) -> Result<Admitted<S>, Offence> {
         cx.leaders.check(header)?;
         // §24.6: before anything is computed.
@@ -399,7 +399,7 @@ impl<S: Suite> Attempt<S> {
 }
 
 /// A membership, and κ with which it began if there is a second factor.
-type Admitted<S> = (Membership<S>, Option<Entered<S>>);
+type Admitted<S> = (GroupMembership<S>, Option<Entered<S>>);
 
 /// Checks that the leader that answers may lead this group.
 ///

@@ -18,7 +18,7 @@ use core::time::Duration;
 use quiver_ainq::traffic::MAX_SENDERS;
 use quiver_ainq::{
     Deployment, DroneKeypair, DronePublicKey, EpochKeys, EpochKind, EpochPart, EquivocationProof, Error,
-    Header, Membership, Name, StrategyKind, Suite, UnixTime,
+    GroupMembership, Header, Name, StrategyKind, Suite, UnixTime,
 };
 use quiver_crypto::Secret;
 use quiver_machine::{Backoff, Now, Offence, Peer, Revocations, Via, earlier};
@@ -98,7 +98,7 @@ impl<S: Suite> GroupMember<S> {
 
     /// The membership, if there is one.
     #[must_use]
-    pub fn membership(&self) -> Option<&Membership<S>> {
+    pub fn membership(&self) -> Option<&GroupMembership<S>> {
         self.member.as_ref().map(|member| &member.membership)
     }
 
@@ -115,9 +115,9 @@ impl<S: Suite> GroupMember<S> {
         EdgeStatus {
             name,
             group,
-            epoch: membership.map(Membership::epoch),
+            epoch: membership.map(GroupMembership::epoch),
             digest: membership.map(|membership| *membership.digest()),
-            slot: membership.map(Membership::slot),
+            slot: membership.map(GroupMembership::slot),
             synced: member.is_some_and(Member::synced),
             valid_until: member.and_then(|member| member.valid_until),
             answered: member.and_then(|member| member.catch_up.answered),
@@ -195,7 +195,7 @@ impl<S: Suite> GroupMember<S> {
         &mut self,
         cx: &mut EdgeContext<'_, S>,
         from: Peer,
-        membership: Membership<S>,
+        membership: GroupMembership<S>,
         header: &Header<S>,
     ) {
         let header_kept = KeptHeader::new(header, cx.deployment);
@@ -223,7 +223,7 @@ impl<S: Suite> GroupMember<S> {
             return membership.map_or(Ok(()), |_| Err(Error::Malformed("header")));
         };
         let header = Header::decode(kept.bytes(), deployment)?;
-        let membership = membership.map(Membership::restore).transpose()?;
+        let membership = membership.map(GroupMembership::restore).transpose()?;
         self.expected = Some(Box::new(header.core.leader));
         let Some(membership) = membership else { return Ok(()) };
         let mut member = Member::new(membership, kept, backoff);
@@ -531,7 +531,7 @@ impl<S: Suite> GroupMember<S> {
         &mut self,
         cx: &mut EdgeContext<'_, S>,
         from: Peer,
-        membership: Membership<S>,
+        membership: GroupMembership<S>,
         header: &Header<S>,
     ) -> Option<MembershipEnd> {
         let member = self.member.as_mut()?;
@@ -567,7 +567,7 @@ impl<S: Suite> GroupMember<S> {
         &mut self,
         cx: &mut EdgeContext<'_, S>,
         from: Peer,
-        membership: Membership<S>,
+        membership: GroupMembership<S>,
     ) -> Option<MembershipEnd> {
         let member = self.member.as_mut()?;
         let had_key = member.membership.group_key().is_some();
@@ -669,7 +669,7 @@ impl<S: Suite> GroupMember<S> {
         from: Peer,
         proof: &EquivocationProof<S>,
     ) -> bool {
-        let member_of = self.membership().map(Membership::group);
+        let member_of = self.membership().map(GroupMembership::group);
         let Some(refused) = equivocation::refuse(cx, from, member_of, proof.clone()) else { return false };
         if let Some(member) = &mut self.member
             && let Some(header) = member.header.header(cx.deployment)
@@ -786,7 +786,7 @@ impl<S: Suite> GroupMember<S> {
 
 /// Returns true if a member followed this opening by wraps or by its path, which it then has. Both are of the
 /// newest epoch when they are sent; entries may be of one that opened a term long ago.
-fn opened_by_tree<S: Suite>(membership: &Membership<S>, header: &Header<S>) -> bool {
+fn opened_by_tree<S: Suite>(membership: &GroupMembership<S>, header: &Header<S>) -> bool {
     let tree = membership.follows() == StrategyKind::Tree;
     header.core.kind == EpochKind::Open && tree && membership.has_path()
 }

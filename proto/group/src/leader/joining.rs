@@ -26,7 +26,7 @@ use super::term::Term;
 
 /// State of joins at a leader.
 #[derive(Debug)]
-pub(super) struct Joining<S: Suite> {
+pub(super) struct LeaderJoins<S: Suite> {
     pub(super) queue: JoinQueue<S>,
     /// True if joins by name are refused.
     pub(super) anonymous_only: bool,
@@ -35,7 +35,7 @@ pub(super) struct Joining<S: Suite> {
     pub(super) checks: core::cell::Cell<usize>,
 }
 
-impl<S: Suite> Joining<S> {
+impl<S: Suite> LeaderJoins<S> {
     pub(super) fn new(config: &LeaderConfig<S>) -> Self {
         Self {
             queue: JoinQueue::new(config.max_members, config.timing.challenge_lifetime()),

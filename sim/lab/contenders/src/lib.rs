@@ -24,5 +24,5 @@ pub use contract::{
     CONTROLLER, Command, Contender, ContenderError, Facts, Fingerprint, KeyState, MemberId, Pace,
     Participant, SecretsOrigin, member_of, peer_of,
 };
-pub use probe::{Findings, probe};
+pub use probe::{ProbeFindings, probe};
 pub use scheme::{Audience, KeyHolder, KeyScheme, Parcel, ReceivedParcel, SchemeController, SchemeMember};

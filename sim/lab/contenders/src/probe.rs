@@ -34,7 +34,7 @@ const STAYS: MemberId = 0;
 
 /// Findings of the probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct ProbeFindings {
     /// The key of a removed member and two recorded messages give a later key.
     pub masks_repeat: bool,
     /// A member takes a key of a controller that has no secret of the group's.
@@ -47,7 +47,7 @@ pub struct Findings {
     pub violations: BTreeSet<ArenaViolation>,
 }
 
-impl Findings {
+impl ProbeFindings {
     /// Returns true if nothing was found but, perhaps, that stolen secrets open recordings: that is a
     /// property, and no fault.
     #[must_use]
@@ -79,7 +79,7 @@ pub fn link() -> ArenaCarrier {
 ///
 /// # Errors
 /// [`ContenderError`].
-pub fn probe(contender: &mut dyn Contender, seed: u64) -> Result<Findings, ContenderError> {
+pub fn probe(contender: &mut dyn Contender, seed: u64) -> Result<ProbeFindings, ContenderError> {
     let (mut findings, recorded, keys);
     {
         let mut arena = Arena::new(contender, link(), MEMBERS, ArenaEvent::newcomers(MEMBERS), seed)?;
@@ -91,9 +91,9 @@ pub fn probe(contender: &mut dyn Contender, seed: u64) -> Result<Findings, Conte
         let before = arena.recorded().len();
         arena.play(ArenaEvent::RemoveOne)?;
         let (old, new) = arena.recorded().split_at(before);
-        findings = Findings {
+        findings = ProbeFindings {
             masks_repeat: removed_key.as_ref().is_some_and(|key| masks_repeat(key, old, new, arena.keys())),
-            ..Findings::default()
+            ..ProbeFindings::default()
         };
         arena.play(ArenaEvent::AdmitOne)?;
         findings.violations.clone_from(arena.violations());

@@ -1,7 +1,7 @@
 //! A group under its leader, and a drone that follows it.
 
 use quiver_ainq::{
-    Batch, EpochOutput, EpochPart, GroupContext, Join, Leadership, Membership, PathMessage,
+    Batch, EpochOutput, EpochPart, GroupContext, GroupMembership, Join, Leadership, PathMessage,
     RevocationStatement, Slot, Suite, VerifiedHeader,
 };
 use rand_core::RngCore as _;
@@ -99,7 +99,7 @@ impl<S: Suite> LeaderMessages<S> {
 /// A drone that is in the group.
 pub(super) struct Follower<S: Suite> {
     drone: DroneKeys<S>,
-    membership: Membership<S>,
+    membership: GroupMembership<S>,
 }
 
 impl<S: Suite> Follower<S> {
@@ -146,7 +146,7 @@ impl<S: Suite> Follower<S> {
         context: &GroupContext<S>,
         header: &VerifiedHeader<S>,
         part: &EpochPart,
-    ) -> Result<Membership<S>> {
+    ) -> Result<GroupMembership<S>> {
         let next = self.membership.advance(context, &self.drone.keypair, None, header, part);
         next.map_err(protocol("following"))
     }
@@ -165,8 +165,8 @@ pub(super) fn join<S: Suite>(
     drone: &DroneKeys<S>,
     header: &VerifiedHeader<S>,
     part: &EpochPart,
-) -> Result<Membership<S>> {
-    let joined = Membership::join_with_pair(context, &drone.keypair, &drone.ephemeral, header, part);
+) -> Result<GroupMembership<S>> {
+    let joined = GroupMembership::join_with_pair(context, &drone.keypair, &drone.ephemeral, header, part);
     joined.map_err(protocol("joining"))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{
-    Batch, Delta, Entry, EpochOutput, EpochPart, GroupContext, Header, Join, Leadership, Membership,
+    Batch, Delta, Entry, EpochOutput, EpochPart, GroupContext, GroupMembership, Header, Join, Leadership,
     PathMessage, RevocationStatement, Ristretto255, Roster, Slot, StrategyKind, VerifiedHeader,
 };
 use quiver_message::{Message, ShortRekey};
@@ -31,7 +31,7 @@ pub(super) struct QuiverGroup {
     context: GroupContext<S>,
     strategy: StrategyKind,
     leadership: Leadership<S>,
-    member: Membership<S>,
+    member: GroupMembership<S>,
     /// The header of the newest epoch, which completes a short one.
     newest: Header<S>,
     /// First members of the group, by slot.
@@ -290,7 +290,7 @@ fn send(
 }
 
 /// A member, and the header of the epoch that it holds.
-type HeldEpoch = (Membership<S>, Header<S>);
+type HeldEpoch = (GroupMembership<S>, Header<S>);
 
 /// Opens a term without members, and adds all in its next epoch. The member is the one in the middle.
 fn form(
@@ -324,7 +324,7 @@ fn enter(
     newcomer: &SignedJoin<S>,
     sent: &EncodedEpoch,
     number: usize,
-) -> Result<(Membership<S>, f64)> {
+) -> Result<(GroupMembership<S>, f64)> {
     let slot = *sent.output.assigned.get(number).ok_or(LabError::WrongKey("no slot"))?;
     let part = match sent.paths.get(number) {
         Some(path) => Bytes::Path(path.clone()),
@@ -335,16 +335,16 @@ fn enter(
         let (keypair, ephemeral) = (&newcomer.drone.keypair, &newcomer.drone.ephemeral);
         let joined = match part.decoded()? {
             EpochPart::Delta(delta) => {
-                Membership::join_by_wraps(context, keypair, ephemeral, &header, slot, &delta)
+                GroupMembership::join_by_wraps(context, keypair, ephemeral, &header, slot, &delta)
             }
-            part => Membership::join_with_pair(context, keypair, ephemeral, &header, &part),
+            part => GroupMembership::join_with_pair(context, keypair, ephemeral, &header, &part),
         };
         joined.map_err(protocol("joining"))
     });
     Ok((joined?, taken))
 }
 
-fn check(leadership: &Leadership<S>, member: &Membership<S>, what: &'static str) -> Result<()> {
+fn check(leadership: &Leadership<S>, member: &GroupMembership<S>, what: &'static str) -> Result<()> {
     let digest = leadership.digest();
     let own = member.group_key().map(|key| key.fingerprint(digest));
     let leaders = leadership.group_key().fingerprint(digest);

@@ -8,7 +8,7 @@ use cpu_time::ThreadTime;
 use quiver_contenders::arena::MAX_MEMBERS;
 use quiver_contenders::schemes::{SchemeKind, Setting};
 use quiver_contenders::{
-    Arena, ArenaCarrier, ArenaEvent, ArenaViolation, ContenderError, Facts, Findings, Outcome, probe,
+    Arena, ArenaCarrier, ArenaEvent, ArenaViolation, ContenderError, Facts, Outcome, ProbeFindings, probe,
 };
 use quiver_report::Observer;
 use quiver_world::radio::{Loss, Preset, RadioError};
@@ -121,7 +121,7 @@ pub struct Portrait {
     /// Properties that no figure shows.
     pub facts: Facts,
     /// Findings of the probe.
-    pub findings: Findings,
+    pub findings: ProbeFindings,
 }
 
 /// Results of a comparison.

@@ -1,7 +1,7 @@
 //! A run of an anonymous drone, as the adversary that computes discrete logarithms has it (§A5.1).
 
 use quiver_ainq::{
-    AgreedSecret, EpochPart, Error, GroupContext, KemKey, Membership, Pseudonym, Suite, VerifiedHeader,
+    AgreedSecret, EpochPart, Error, GroupContext, GroupMembership, KemKey, Pseudonym, Suite, VerifiedHeader,
 };
 use quiver_message::Nonce;
 
@@ -44,14 +44,14 @@ impl<S: Suite> ExposedRun<S> {
     /// The membership that begins with an epoch for the run, if κ is that of the run or there is none.
     ///
     /// # Errors
-    /// Errors of [`Membership::admitted`].
+    /// Errors of [`GroupMembership::admitted`].
     pub(crate) fn enter(
         &self,
         context: &GroupContext<S>,
         kem: Option<&KemKey<S>>,
         header: &VerifiedHeader<S>,
         part: &EpochPart,
-    ) -> Result<Membership<S>, Error> {
-        Membership::admitted(context, &self.pseudonym, (&self.secret, kem), header, part)
+    ) -> Result<GroupMembership<S>, Error> {
+        GroupMembership::admitted(context, &self.pseudonym, (&self.secret, kem), header, part)
     }
 }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{
-    DroneKeypair, DronePublicKey, Epoch, EpochKind, EpochPart, Error, GroupContext, Handle, Header, KemKey,
-    KemTerm, Membership, RevocationStatement, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
+    DroneKeypair, DronePublicKey, Epoch, EpochKind, EpochPart, Error, GroupContext, GroupMembership, Handle,
+    Header, KemKey, KemTerm, RevocationStatement, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_group::EdgeEvent;
@@ -67,7 +67,7 @@ enum CurveSecrets<S: Suite> {
 struct Double<S: Suite> {
     secrets: CurveSecrets<S>,
     /// Membership in each term.
-    places: BTreeMap<u64, Arc<Membership<S>>>,
+    places: BTreeMap<u64, Arc<GroupMembership<S>>>,
     /// κ that was taken from the drone, by its leader.
     taken: Vec<(Handle, KemKey<S>)>,
     /// Newest term of each leader that the drone had followed when it was captured.
@@ -240,7 +240,7 @@ impl<S: Suite> Double<S> {
         context: &GroupContext<S>,
         published: &EpochPublication<S>,
         slot: Option<Slot>,
-    ) -> Option<Membership<S>> {
+    ) -> Option<GroupMembership<S>> {
         let EpochPublication { header, part, .. } = published;
         let core = header.core();
         if core.kind == EpochKind::Open {
@@ -283,7 +283,7 @@ impl<S: Suite> Double<S> {
         context: &GroupContext<S>,
         published: &EpochPublication<S>,
         kem: Option<&KemKey<S>>,
-    ) -> Option<Membership<S>> {
+    ) -> Option<GroupMembership<S>> {
         let EpochPublication { header, part, newcomers, .. } = published;
         let joined = match &self.secrets {
             CurveSecrets::Named { keypair, requests, .. } => {
@@ -293,10 +293,12 @@ impl<S: Suite> Double<S> {
                         let slot = newcomers.slot_of(nonce).ok_or(Error::MissingEntry);
                         slot.and_then(|slot| {
                             let secrets = (&**ephemeral, kem);
-                            Membership::join_by_wraps_with_kem(context, keypair, secrets, header, slot, delta)
+                            GroupMembership::join_by_wraps_with_kem(
+                                context, keypair, secrets, header, slot, delta,
+                            )
                         })
                     }
-                    part => Membership::join_with_kem(context, keypair, ephemeral, kem, header, part),
+                    part => GroupMembership::join_with_kem(context, keypair, ephemeral, kem, header, part),
                 }
             }
             CurveSecrets::Anonymous(run) => run.enter(context, kem, header, part),
@@ -321,13 +323,13 @@ impl<S: Suite> Double<S> {
 }
 
 /// A membership before all terms, of which an opening needs nothing but group and slot.
-fn anywhere<S: Suite>(header: &VerifiedHeader<S>, slot: Slot) -> Option<Membership<S>> {
+fn anywhere<S: Suite>(header: &VerifiedHeader<S>, slot: Slot) -> Option<GroupMembership<S>> {
     let mut writer = Writer::new();
     writer.lp(S::ID.as_bytes()).lp(header.core().group.as_bytes()).fixed(&[0; 32]);
     writer.u8(StrategyKind::Flat.code()).u32(slot).u64(0).u64(0).fixed(&[0; 32]);
     // Under flat the chain is a step ahead of the epoch.
     writer.u64(1).fixed(&[0; 32]).fixed(&[0; 32]);
-    Membership::restore(&writer.finish()).ok()
+    GroupMembership::restore(&writer.finish()).ok()
 }
 
 impl<S: Suite> QuantumAdversary<S> {

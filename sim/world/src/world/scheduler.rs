@@ -134,7 +134,7 @@ impl<S: Suite> World<S> {
 
     /// Switches these edges on, all at once, and connects them to all nodes they dial that are on.
     ///
-    /// Their tokens are issued here, on all cores: a million of them take a while.
+    /// Issues their tokens here, on all cores, because a million of them take a while.
     pub fn start_edges(&mut self, edges: Range<u32>, observer: &mut dyn StepObserver<S>) {
         let (fleet, kem) = (self.kernel.shared_fleet(), self.kernel.kem());
         let WorldKernel { setup, nodes, timeline, wire, .. } = &mut self.kernel;

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use quiver_ainq::{Epoch, Error, Membership, Suite, catch_up_tag, fresh_tag};
+use quiver_ainq::{Epoch, Error, GroupMembership, Suite, catch_up_tag, fresh_tag};
 use quiver_crypto::ct_eq;
 use quiver_machine::{Backoff, Now, Offence, due, earlier};
 use quiver_message::{CatchUpNumber, CatchUpReply, CatchUpRequest, Message};
@@ -50,7 +50,7 @@ struct PendingRequest {
 
 /// §11.1: whether a reply was made for its question by a holder of the member's pairwise key.
 pub(super) fn is_fresh<S: Suite>(
-    membership: &Membership<S>,
+    membership: &GroupMembership<S>,
     digest: &[u8; 32],
     reply: &CatchUpReply<S>,
 ) -> bool {
@@ -73,7 +73,7 @@ impl CatchUp {
     }
 
     /// Asks the first connected leader which epoch is current, unless a question is under way.
-    pub(super) fn request<S: Suite>(&mut self, cx: &mut EdgeContext<'_, S>, membership: &Membership<S>) {
+    pub(super) fn request<S: Suite>(&mut self, cx: &mut EdgeContext<'_, S>, membership: &GroupMembership<S>) {
         let Some(leader) = cx.leaders.first() else { return };
         if self.pending.as_ref().is_some_and(|pending| pending.deadline > cx.now.monotonic) {
             return;

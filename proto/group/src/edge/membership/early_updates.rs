@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use quiver_ainq::{Delta, Membership, Suite, VerifiedHeader};
+use quiver_ainq::{Delta, GroupMembership, Suite, VerifiedHeader};
 use quiver_message::ShortRekey;
 
 /// Maximum number of epochs whose wraps are kept (§8.4), and the same of short re-keys (§7.6).
@@ -73,7 +73,7 @@ impl<S: Suite> EarlyUpdates<S> {
     }
 
     /// Takes the wraps that build on what the member holds now. Those that it is past are dropped.
-    pub(super) fn next(&mut self, membership: &Membership<S>) -> Option<EarlyUpdate<S>> {
+    pub(super) fn next(&mut self, membership: &GroupMembership<S>) -> Option<EarlyUpdate<S>> {
         let kept = &mut self.0.as_mut()?.verified;
         kept.retain(|kept| kept.header.epoch() > membership.epoch());
         // §8.4: wraps are applied only to the epoch that they build on.
@@ -82,7 +82,7 @@ impl<S: Suite> EarlyUpdates<S> {
     }
 
     /// Takes a short re-key that says that it builds on what the member holds now. Those that it is past are dropped.
-    pub(super) fn next_short(&mut self, membership: &Membership<S>) -> Option<ShortRekey<S>> {
+    pub(super) fn next_short(&mut self, membership: &GroupMembership<S>) -> Option<ShortRekey<S>> {
         let kept = &mut self.0.as_mut()?.short;
         kept.retain(|kept| kept.header.epoch > membership.epoch());
         let (epoch, digest) = (membership.epoch(), membership.digest());
@@ -94,7 +94,7 @@ impl<S: Suite> EarlyUpdates<S> {
 }
 
 /// §8.4: Whether the wraps of this epoch can be of use to the member as it is.
-pub(super) fn builds_on<S: Suite>(membership: &Membership<S>, header: &VerifiedHeader<S>) -> bool {
+pub(super) fn builds_on<S: Suite>(membership: &GroupMembership<S>, header: &VerifiedHeader<S>) -> bool {
     // §8.4: `prev` is the D held, and the path is not missing.
     membership.has_path() && header.core().prev == *membership.digest()
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{Error, Label, Membership, Role, Suite};
+use quiver_ainq::{Error, GroupMembership, Label, Role, Suite};
 use quiver_machine::{Context, Offence, due};
 use quiver_message::{EvictionNotice, Leave, Message};
 
@@ -11,7 +11,7 @@ use crate::statements;
 
 /// A member's request to be removed: signed under its key, or with a tag if it has none.
 pub type LeaveMessage<S> =
-    fn(&mut Context<'_, S, EdgeEvent, StateChanged>, &Membership<S>) -> Option<Message<S>>;
+    fn(&mut Context<'_, S, EdgeEvent, StateChanged>, &GroupMembership<S>) -> Option<Message<S>>;
 
 /// State of a member that is leaving: the time of its next request.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Leaving {
 /// §12.1: A leave is signed and names D of the epoch held.
 pub fn signed_leave<S: Suite>(
     cx: &mut Context<'_, S, EdgeEvent, StateChanged>,
-    membership: &Membership<S>,
+    membership: &GroupMembership<S>,
 ) -> Option<Message<S>> {
     let keypair = cx.keypair?;
     let (group, held) = (membership.group().clone(), *membership.digest());
@@ -51,7 +51,7 @@ pub fn signed_leave<S: Suite>(
 /// §12.2: Whether a notice names this drone, and a leader of its group signed it for a later epoch.
 pub(super) fn evicts<S: Suite>(
     cx: &EdgeContext<'_, S>,
-    membership: &Membership<S>,
+    membership: &GroupMembership<S>,
     notice: &EvictionNotice<S>,
 ) -> Result<bool, Offence> {
     let (group, leader) = (membership.group(), &notice.leader);

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{DronePublicKey, Error, Header, Membership, Name, Suite, UnixTime};
+use quiver_ainq::{DronePublicKey, Error, GroupMembership, Header, Name, Suite, UnixTime};
 use quiver_machine::{Backoff, Now, Offence, Peer, due, earlier};
 use quiver_message::{Ack, CatchUpReply, GroupMessage, Message, Refusal, RefusalReason};
 
@@ -18,7 +18,7 @@ use crate::statements;
 /// A membership and what hangs on it.
 #[derive(Debug)]
 pub(in crate::edge) struct Member<S: Suite> {
-    pub(in crate::edge) membership: Membership<S>,
+    pub(in crate::edge) membership: GroupMembership<S>,
     /// The header of the epoch held: for a leader that fell behind.
     pub(in crate::edge) header: KeptHeader<S>,
     /// True if, since the last start, an answer to a nonce of this drone showed that the epoch held was
@@ -34,7 +34,11 @@ pub(in crate::edge) struct Member<S: Suite> {
 }
 
 impl<S: Suite> Member<S> {
-    pub(in crate::edge) fn new(membership: Membership<S>, header: KeptHeader<S>, backoff: Backoff) -> Self {
+    pub(in crate::edge) fn new(
+        membership: GroupMembership<S>,
+        header: KeptHeader<S>,
+        backoff: Backoff,
+    ) -> Self {
         Self {
             membership,
             header,

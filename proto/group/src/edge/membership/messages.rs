@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use quiver_ainq::{DronePublicKey, EpochKeys, Header, Membership, Name, Suite, TrafficKey};
+use quiver_ainq::{DronePublicKey, EpochKeys, GroupMembership, Header, Name, Suite, TrafficKey};
 use quiver_machine::{Now, Offence};
 use quiver_message::GroupMessage;
 
@@ -21,7 +21,7 @@ impl Messages {
         cx: &mut EdgeContext<'_, S>,
         (traffic, senders, overlap): (TrafficKey, u32, bool),
         header: &Header<S>,
-        membership: &Membership<S>,
+        membership: &GroupMembership<S>,
     ) {
         // §13.10: not after an epoch that removed a member.
         let former = self.0.take().filter(|_| overlap);

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use quiver_ainq::{
-    Deployment, Epoch, EpochKind, EpochPart, Error, GroupContext, Header, KemKey, Membership, SparePair,
+    Deployment, Epoch, EpochKind, EpochPart, Error, GroupContext, GroupMembership, Header, KemKey, SparePair,
     StrategyKind, Suite, VerifiedHeader,
 };
 use quiver_machine::Offence;
@@ -19,9 +19,9 @@ pub(super) enum HeaderMeaning<S: Suite> {
     /// The epoch held, once more.
     Known,
     /// A newer epoch, with its state.
-    Newer(Membership<S>),
+    Newer(GroupMembership<S>),
     /// Keys of the epoch held that were missing.
-    Completed(Membership<S>),
+    Completed(GroupMembership<S>),
     /// A newer epoch, to be taken up when the one that it builds on is there.
     Early(Box<EarlyUpdate<S>>),
     /// A newer epoch, but what came with its header does not hold.
@@ -166,7 +166,7 @@ fn derive<S: Suite>(
     header: &VerifiedHeader<S>,
     secrets: (Option<&SparePair<S>>, Option<&KemKey<S>>),
     part: &EpochPart,
-) -> Result<Membership<S>, Error> {
+) -> Result<GroupMembership<S>, Error> {
     let core = header.core();
     if core.kind == EpochKind::Rekey {
         return member.membership.advance_in_term(header, part);

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use quiver_ainq::{Membership, SparePair, Suite};
+use quiver_ainq::{GroupMembership, SparePair, Suite};
 use quiver_crypto::ct_eq;
 use quiver_machine::{Now, Offence, due, earlier};
 use quiver_message::{Message, SpareAck, SparePublication};
@@ -105,7 +105,7 @@ impl<S: Suite> SparePoints<S> {
     }
 
     /// §10.5: Publishes the current point to every leader that is connected, until it is acknowledged.
-    pub(super) fn publish(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&Membership<S>>) {
+    pub(super) fn publish(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&GroupMembership<S>>) {
         let (Some(membership), true) = (membership, cx.keypair.is_some()) else {
             self.republish = None;
             return;
@@ -116,7 +116,7 @@ impl<S: Suite> SparePoints<S> {
 
     /// Sends the current point to the leaders, but for so many in front: the active one acknowledges it, the
     /// others may need it one day.
-    fn send(&self, cx: &mut EdgeContext<'_, S>, membership: &Membership<S>, skipped: usize) {
+    fn send(&self, cx: &mut EdgeContext<'_, S>, membership: &GroupMembership<S>, skipped: usize) {
         let to = cx.leaders.as_slice().get(skipped..).unwrap_or_default();
         // §9.3: only an edge that persists draws one: points are durable before they are sent.
         let (Some(current), Some(keypair), false) = (&self.current, cx.keypair, to.is_empty()) else {
@@ -135,7 +135,7 @@ impl<S: Suite> SparePoints<S> {
     /// The leader acknowledges a point. Returns whether it is the current one.
     pub(super) fn acknowledged(
         &mut self,
-        membership: &Membership<S>,
+        membership: &GroupMembership<S>,
         ack: &SpareAck,
     ) -> Result<bool, Offence> {
         if self.current.as_ref().is_none_or(|current| current.q() != ack.q) {
@@ -157,7 +157,11 @@ impl<S: Suite> SparePoints<S> {
 
     /// Erases, introduces and publishes what it is time for. Returns whether three publications were not acknowledged in
     /// time.
-    pub(super) fn tick(&mut self, cx: &mut EdgeContext<'_, S>, membership: Option<&Membership<S>>) -> bool {
+    pub(super) fn tick(
+        &mut self,
+        cx: &mut EdgeContext<'_, S>,
+        membership: Option<&GroupMembership<S>>,
+    ) -> bool {
         let now = cx.now.monotonic;
         // §9.3: and after a minute in any case.
         self.used.take_if(|used| used.1 <= now);

@@ -10,7 +10,7 @@ use quiver_ainq::{Admission, KemKey, Suite};
 use quiver_machine::{Now, Peer};
 use quiver_message::{Nonce, RefusalReason};
 
-use super::Joining;
+use super::LeaderJoins;
 use crate::leader::context::LeaderContext;
 use crate::leader::interface::LeaderTiming;
 use crate::leader::term::Term;
@@ -23,7 +23,7 @@ pub(in crate::leader) struct AnonymousJoin<S: Suite> {
     pub(in crate::leader) admission: Admission<S>,
 }
 
-impl<S: Suite> Joining<S> {
+impl<S: Suite> LeaderJoins<S> {
     /// Takes a drone into the next batch.
     pub(in crate::leader) fn admit(&mut self, now: Now, timing: &LeaderTiming, join: AnonymousJoin<S>) {
         self.queue.push_anonymous(now, timing, join);

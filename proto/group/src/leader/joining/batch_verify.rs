@@ -8,7 +8,7 @@ use core::time::Duration;
 use quiver_ainq::{Element, Error, Handle, Join, Label, Serial, SignedItem, Suite, verify_batch_implicit};
 use quiver_message::RefusalReason;
 
-use super::Joining;
+use super::LeaderJoins;
 use super::join_queue::UnverifiedJoin;
 use super::join_request::authorize;
 use crate::leader::LeaderEvent;
@@ -34,7 +34,7 @@ const ONE_BY_ONE: usize = 8;
 /// Maximum number of signatures kept as evidence against a single KGC.
 const MAX_EVIDENCE: usize = 64;
 
-impl<S: Suite> Joining<S> {
+impl<S: Suite> LeaderJoins<S> {
     /// The waiting drones whose signatures verify, once each (the latest request counts), as many as fit.
     pub(super) fn verified_joins(
         &mut self,

@@ -10,7 +10,7 @@ use quiver_message::{
     DecodedJoinRequest, JoinChallenge, JoinHello, JoinRequest, KemOffer, Message, RefusalReason,
 };
 
-use super::Joining;
+use super::LeaderJoins;
 use super::join_queue::UnverifiedJoin;
 use super::kem_exchange::{compare_kem, exchange, exchange_ahead, same_kem};
 use crate::leader::context::LeaderContext;
@@ -24,7 +24,7 @@ const STALE_WAIT: Duration = Duration::from_secs(60);
 /// A term in force, or how long it takes, as far as is known, until there is one.
 pub(in crate::leader) type Leading<'a, S> = Result<&'a Term<S>, Duration>;
 
-impl<S: Suite> Joining<S> {
+impl<S: Suite> LeaderJoins<S> {
     /// Answers a hello with a challenge that holds for this connection, nonce and drone.
     pub(in crate::leader) fn hello(
         &mut self,
