@@ -9,11 +9,11 @@ use rand_core::CryptoRngCore;
 
 use crate::NodeEvent;
 use crate::drone_role::DroneRole;
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::features::DroneParts;
 
 /// Commands of an edge with the features' parts.
-pub type DroneNodeCommand = Either<EdgeCommand, FeatureCommand>;
+pub type DroneNodeCommand = Either<EdgeCommand, AnyFeatureCommand>;
 
 /// A machine of a feature that uses a drone's connections and key, and hears what the drone is sent.
 pub(crate) trait DroneCompanion<S: Suite>: Send + Sync {

@@ -12,10 +12,10 @@ use crate::NodeEvent;
 
 /// A command to a feature, which is lost on machines that do not know its type.
 #[derive(Clone, derive_more::Debug)]
-#[debug("FeatureCommand(..)")]
-pub struct FeatureCommand(Arc<dyn Any + Send + Sync>);
+#[debug("AnyFeatureCommand(..)")]
+pub struct AnyFeatureCommand(Arc<dyn Any + Send + Sync>);
 
-impl FeatureCommand {
+impl AnyFeatureCommand {
     /// A command of this type.
     pub fn new(command: impl Any + Send + Sync) -> Self {
         Self(Arc::new(command))
@@ -34,7 +34,7 @@ pub enum RoleCommand<C> {
     #[from]
     Role(C),
     /// A command to the feature's extension.
-    Feature(FeatureCommand),
+    Feature(AnyFeatureCommand),
 }
 
 /// A feature's part, with the commands and events of the world.
@@ -64,7 +64,7 @@ where
     P::Command: Any + Clone,
     NodeEvent: From<P::Event>,
 {
-    type Command = FeatureCommand;
+    type Command = AnyFeatureCommand;
     type Event = NodeEvent;
     type Record = P::Record;
 
@@ -82,7 +82,7 @@ where
         self.within(cx, |part, cx| part.handle(cx, from, message))
     }
 
-    fn command(&mut self, cx: &mut WorldContext<'_, S, P>, command: FeatureCommand) {
+    fn command(&mut self, cx: &mut WorldContext<'_, S, P>, command: AnyFeatureCommand) {
         if let Some(command) = command.read() {
             self.within(cx, |part, cx| part.command(cx, command));
         }

@@ -11,7 +11,7 @@ use quiver_relay::WithRelays;
 use crate::admission::{AnonymousDrones, Checkpoint, GatedLeader};
 use crate::conditions::{IbeAuthority, OrderReader, ReleaseApprovals, ReleaseLie};
 use crate::drone_node::DroneCompanion;
-use crate::feature_part::{FeatureCommand, FeaturePart, RoleCommand};
+use crate::feature_part::{AnyFeatureCommand, FeaturePart, RoleCommand};
 use crate::master_key::MasterKey;
 use crate::mavlink::Telemetry;
 use crate::quorum::{EnrolmentLie, KgcLie, LyingKgcs};
@@ -27,7 +27,7 @@ pub(crate) type KgcPartRecord = ShareReleased;
 /// A leader with the parts beside it, whose drones may be behind relays.
 pub(crate) type LeaderNode<S> = WithRelays<Node<GatedLeader<S>, FeaturePart<Envelopes>>>;
 /// Commands of a leader's node.
-pub type LeaderNodeCommand = Either<RoleCommand<LeaderCommand>, FeatureCommand>;
+pub type LeaderNodeCommand = Either<RoleCommand<LeaderCommand>, AnyFeatureCommand>;
 
 /// Parts beside an edge.
 pub(crate) type DroneParts = FeaturePart<Envelopes>;

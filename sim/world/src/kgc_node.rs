@@ -7,11 +7,11 @@ use quiver_message::Message;
 use rand_core::CryptoRngCore;
 
 use crate::NodeEvent;
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::features::{KgcPartRecord, KgcParts};
 
 /// A command to the KGC or to a feature's part of it.
-pub(crate) type KgcNodeCommand = Either<KgcCommand, FeatureCommand>;
+pub(crate) type KgcNodeCommand = Either<KgcCommand, AnyFeatureCommand>;
 /// A record of either.
 pub(crate) type KgcNodeRecord = Either<KgcRecord, KgcPartRecord>;
 

@@ -57,7 +57,7 @@ pub use self::air::{Air, AirSetup, compute_cost, rekey_number};
 pub use self::drone_node::DroneNodeCommand;
 pub use self::drone_role::{DroneRole, EdgeStandIn};
 pub use self::feature_event::{AnyFeatureEvent, FeatureEvent};
-pub use self::feature_part::{FeatureCommand, RoleCommand};
+pub use self::feature_part::{AnyFeatureCommand, RoleCommand};
 pub use self::features::LeaderNodeCommand;
 pub use self::fleet::{Fleet, GROUP, edge_name};
 pub use self::invariants::{Invariant, Invariants, Violation, bound};

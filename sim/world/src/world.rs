@@ -23,7 +23,7 @@ pub(crate) use self::feature::{Acted, StandInStart, WorldFeature};
 pub use self::kernel::WorldKernel;
 pub use self::setup::{Disks, Setup, WorldError};
 pub(crate) use self::wire::{Wire, WireContext};
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::features::Features;
 use crate::{Action, NodeId};
 
@@ -52,5 +52,5 @@ pub(crate) enum ScheduledAction {
     /// A crashed node is started again.
     Return(NodeId),
     /// A feature does what it has planned.
-    Feature(FeatureCommand),
+    Feature(AnyFeatureCommand),
 }

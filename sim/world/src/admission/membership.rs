@@ -12,7 +12,7 @@ use quiver_ainq::Suite;
 
 use super::{AnonymousDrone, AnonymousMachine, CertifiedFields, Checkpoint, Return, Showing};
 use crate::EPOCH_START;
-use crate::feature_part::{FeatureCommand, RoleCommand};
+use crate::feature_part::{AnyFeatureCommand, RoleCommand};
 use crate::rng_stream::{self, RngStream, below};
 use crate::step::MachineEnd;
 use crate::world::{Acted, ScheduledAction, StandInStart, WorldFeature, WorldKernel};
@@ -165,7 +165,7 @@ impl<S: Suite> WorldFeature<S> for AnonymousDrones {
     fn run_planned(
         &mut self,
         kernel: &mut WorldKernel<S>,
-        planned: &FeatureCommand,
+        planned: &AnyFeatureCommand,
         steps: &mut Vec<Step>,
     ) -> Acted {
         match planned.read::<AdmissionEvent>() {
@@ -243,7 +243,7 @@ fn return_in_the_next_period<S: Suite>(kernel: &mut WorldKernel<S>, edge: u32, d
 
 /// Plans an event of this feature.
 fn plan<S: Suite>(kernel: &mut WorldKernel<S>, after: Duration, event: AdmissionEvent) {
-    kernel.plan(after, ScheduledAction::Feature(FeatureCommand::new(event)));
+    kernel.plan(after, ScheduledAction::Feature(AnyFeatureCommand::new(event)));
 }
 
 fn plan_return<S: Suite>(
@@ -271,7 +271,7 @@ fn begin_period<S: Suite>(kernel: &mut WorldKernel<S>) -> Vec<Step> {
 fn send_slot_keys<S: Suite>(kernel: &mut WorldKernel<S>, ordinal: u16) -> Option<Step> {
     let checkpoint = kernel.fleet().checkpoint()?;
     let keys = checkpoint.slot_keys(checkpoint.period_at(kernel.unix())).ok()?;
-    let command = FeatureCommand::new(AdmittingLeaderCommand::SlotKeys(keys));
+    let command = AnyFeatureCommand::new(AdmittingLeaderCommand::SlotKeys(keys));
     kernel.submit_to_leader(ordinal, RoleCommand::Feature(command), "take slot keys")
 }
 

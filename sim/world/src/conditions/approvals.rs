@@ -11,7 +11,7 @@ use quiver_key_release::{
 use quiver_machine::Either;
 
 use super::CHANNEL;
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::kgc_node::KgcNode;
 use crate::step::Sabotage;
 use crate::world::{Acted, WorldFeature, WorldKernel};
@@ -29,7 +29,7 @@ impl<S: Suite> WorldFeature<S> for ReleaseApprovals {
                 // The operator's approval is durable, whether or not the KGC is on.
                 self.0.insert(*kgc);
                 let command = ReleaseCommand::Approval(approval(kernel.fleet()));
-                let command = Either::Right(FeatureCommand::new(command));
+                let command = Either::Right(AnyFeatureCommand::new(command));
                 steps.extend(kernel.step_kgc(*kgc, command, "approve phase 2"));
             }
             _ => return Acted::Pass,

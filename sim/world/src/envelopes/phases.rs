@@ -8,7 +8,7 @@ use quiver_machine::Either;
 
 use super::{AbeAuthority, EnvelopeNodeEvent, ORDERS, Order, OrderError};
 use crate::Invariant;
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::message_number;
 use crate::rng_stream::{self, RngStream};
 use crate::run::Phase;
@@ -66,10 +66,10 @@ impl<S: Suite> Phases<'_, S> {
             AbeAuthority::found(&mut rng_stream::generator(self.plan.seed, RngStream::AbeAuthority))?;
         for (kind, keys) in authority.kinds() {
             let edges = (0..self.world.edge_count()).filter(|edge| edge % 4 == kind);
-            self.world.command_edges(edges, &Either::Right(FeatureCommand::new(keys)), &mut self.arrivals);
+            self.world.command_edges(edges, &Either::Right(AnyFeatureCommand::new(keys)), &mut self.arrivals);
         }
         if let Some(public) = authority.public() {
-            self.world.command_leader(0, Either::Right(FeatureCommand::new(public)), &mut self.arrivals);
+            self.world.command_leader(0, Either::Right(AnyFeatureCommand::new(public)), &mut self.arrivals);
         }
         Ok(authority)
     }
@@ -85,7 +85,7 @@ impl<S: Suite> Phases<'_, S> {
         };
         let audience: Vec<u32> = self.members.iter().copied().filter(|edge| order.is_for(*edge)).collect();
         let wanted = u32::try_from(audience.len()).unwrap_or(u32::MAX);
-        self.world.command_leader(0, Either::Right(FeatureCommand::new(command)), &mut self.arrivals);
+        self.world.command_leader(0, Either::Right(AnyFeatureCommand::new(command)), &mut self.arrivals);
         let done =
             self.until(Phase::Envelope, wanted, |phases| phases.arrivals.envelopes_opened.openings(number));
         // The others get their time to open it as well.

@@ -10,7 +10,7 @@ use quiver_machine::Either;
 
 use super::kernel::WorldKernel;
 use super::{Acted, ScheduledAction, StandInStart, World};
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::features::leader_node;
 use crate::fleet::edge_name;
 use crate::rng_stream::{self, RngStream};
@@ -71,7 +71,7 @@ impl<S: Suite> World<S> {
     }
 
     /// Lets the feature that has planned something carry it out.
-    fn run_planned(&mut self, planned: &FeatureCommand, steps: &mut Vec<Step>) {
+    fn run_planned(&mut self, planned: &AnyFeatureCommand, steps: &mut Vec<Step>) {
         for place in 0..self.features.all().len() {
             let acted = match self.features.all().get_mut(place) {
                 Some(feature) => feature.run_planned(&mut self.kernel, planned, steps),

@@ -19,7 +19,7 @@ use super::kernel::WorldKernel;
 use super::{Acted, WorldFeature};
 use crate::EPOCH_START;
 use crate::event_queue::WorldEvent;
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::rng_stream::{self, RngStream};
 use crate::{Action, NodeId, Step};
 
@@ -88,7 +88,7 @@ impl<S: Suite> WorldFeature<S> for Adversary {
     fn run_planned(
         &mut self,
         kernel: &mut WorldKernel<S>,
-        planned: &FeatureCommand,
+        planned: &AnyFeatureCommand,
         _: &mut Vec<Step>,
     ) -> Acted {
         let Some(HeaderCrossing(epoch)) = planned.read() else { return Acted::Pass };

@@ -5,7 +5,7 @@ use quiver_group::leader::RestoreError;
 
 use super::WorldKernel;
 use crate::drone_node::DroneNode;
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::kgc_node::KgcNode;
 use crate::{Action, NodeId, Step};
 
@@ -49,7 +49,7 @@ pub(crate) trait WorldFeature<S: Suite> {
     fn run_planned(
         &mut self,
         kernel: &mut WorldKernel<S>,
-        planned: &FeatureCommand,
+        planned: &AnyFeatureCommand,
         steps: &mut Vec<Step>,
     ) -> Acted {
         let _ = (kernel, planned, steps);

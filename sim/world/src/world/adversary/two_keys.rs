@@ -20,7 +20,7 @@ use super::{Adversary, Spares, opened};
 use crate::EPOCH_START;
 use crate::NodeId;
 use crate::event_queue::WorldEvent;
-use crate::feature_part::FeatureCommand;
+use crate::feature_part::AnyFeatureCommand;
 use crate::ranks::wire::RankWriter;
 use crate::rng_stream::{self, RngStream};
 use crate::world::{ScheduledAction, WorldKernel};
@@ -156,7 +156,7 @@ impl Adversary {
 
 /// Plans that all nodes receive both headers of an epoch.
 fn plan_crossing<S: Suite>(kernel: &mut WorldKernel<S>, after: Duration, epoch: Epoch) {
-    kernel.plan(after, ScheduledAction::Feature(FeatureCommand::new(HeaderCrossing(epoch))));
+    kernel.plan(after, ScheduledAction::Feature(AnyFeatureCommand::new(HeaderCrossing(epoch))));
 }
 
 /// Makes both keys: one identity, one P, two R.
