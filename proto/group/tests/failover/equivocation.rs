@@ -9,7 +9,7 @@ use quiver_group::{EdgeEvent, LeaderCommand, LeaderEvent};
 use quiver_machine::Offence;
 use quiver_message::{Message, Rekey, ShortRekey};
 
-use crate::world::{GROUP, Node, Packet, S, World, decode, name};
+use crate::world::{GROUP, Node, Packet, S, SILENCE, World, decode, name};
 
 /// A second header for the epoch in force, signed by the leader 0 itself, whose key its disk gives away.
 fn second_header(world: &mut World) -> Message<S> {
@@ -75,8 +75,11 @@ fn an_equivocating_leader_is_refused_by_everybody_and_the_deputy_takes_over() {
     let mut world = World::grouped(1, 2, 4);
     let joins = world.joins();
     let second = second_header(&mut world).encode(&world.deployment);
+    let begun = world.time();
     world.inject(Node::Leader(0), Node::Edge(2), &second);
     world.run_until("the deputy's term", |world| world.follow(1, 0..4));
+    // §10.7: the deputy waits for its turn and not for a silence, though the culprit was heard just now.
+    assert!(world.time() - begun < SILENCE, "{:?}", world.time() - begun);
     world.run_for(Duration::from_secs(5));
     refused_by_everybody(&world, 4);
     assert_eq!(world.leading(), [1], "the culprit leads no more");
