@@ -323,7 +323,7 @@ impl EdgeService<'_> {
             running: node_that_runs,
         };
         self.parts.start(&context, &mut tasks);
-        tasks.spawn(queue.deliver(running.clone()));
+        tasks.spawn(queue.deliver(running.clone(), group.clone()));
         if self.config.drone.attributes {
             tasks.spawn(running.keep_fetched());
         }

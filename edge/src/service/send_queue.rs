@@ -321,8 +321,8 @@ impl SendQueue {
         }
     }
 
-    /// Sends what waits, one after the other, whenever the leader is there.
-    pub(crate) async fn deliver(self, running: RunningDrone<GroupEdge>) {
+    /// Sends what waits for this group, one after the other, whenever the leader is there.
+    pub(crate) async fn deliver(self, running: RunningDrone<GroupEdge>, group: Name) {
         let mut there: Option<(Peer, Instant)> = None;
         loop {
             self.expire(clock::unix_now());
@@ -332,14 +332,15 @@ impl SendQueue {
                 continue;
             }
             let Ok(status) = running.machine.inspect(|machine| machine.status()).await else { return };
-            let group = status.group.as_ref().map(Name::to_string).unwrap_or_default();
-            let Some((place, message)) = self.first_of(&group) else {
+            let Some((place, message)) = self.first_of(group.as_str()) else {
                 *self.hindrance() = None;
                 // A message for another group waits for a start in that one, or for its end.
                 let _ = timeout(OTHERS, self.pushed.notified()).await;
                 continue;
             };
-            let leader = status.leader.filter(|_| status.synced);
+            // A drone that has just begun is perhaps still a member of the group that it was in before.
+            let is_there = status.synced && status.group.as_ref() == Some(&group);
+            let leader = status.leader.filter(|_| is_there);
             let since = there.filter(|(known, _)| Some(*known) == leader).map(|(_, since)| since);
             there = leader.map(|leader| (leader, since.unwrap_or_else(Instant::now)));
             if there.is_none() {

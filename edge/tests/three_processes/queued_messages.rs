@@ -133,6 +133,8 @@ fn message_queued_for_one_group_is_not_sent_to_another_and_waits_for_its_own() {
     assert_eq!(edge.terminate().code(), Some(0));
 
     swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);
+    // Only those receive it who are there, and they come back when they dial next.
+    swarm.in_sync((0, 0));
     let _edge = run(&swarm.leader_at, "alpha");
     swarm.edges[1].line("FOR-ALPHA");
 }
