@@ -15,6 +15,7 @@ use quiver_machine::{Now, Peer, RelayedBroadcast, due, earlier};
 use quiver_message::{Message, Nonce, RevocationList};
 
 use super::acknowledgements::Acknowledgements;
+use super::epoch_message::EpochDelivery;
 use super::epochs::TermEpochs;
 use super::rekey::Changes;
 use crate::leader::LeaderEvent;
@@ -48,18 +49,18 @@ const LONG_LISTS: usize = 4 << 20;
 pub(in crate::leader) struct Distribution {
     resend: Option<Resend>,
     /// Members that are to be sent the epoch with the wraps on their path, since all wraps are too many.
-    branchless: VecDeque<Slot>,
+    pending_branches: VecDeque<Slot>,
     /// The wraps for members behind relays, which cut their parts.
-    relayed: Option<RelayedBroadcast>,
+    pending_relayed: Option<RelayedBroadcast>,
     /// Members that hold how the term was opened, and are to be sent their paths.
-    pathless: VecDeque<Slot>,
-    /// Time to send the next of both.
-    paths: Option<Duration>,
+    pending_paths: VecDeque<Slot>,
+    /// Time of the next slice of branches and paths.
+    next_slice_at: Option<Duration>,
     /// Time at which the epoch began, or a member last acknowledged it.
-    moved: Duration,
+    progressed_at: Duration,
     opening: OpeningBroadcast,
     /// Newcomers that may have followed by the broadcast and are sent no welcome yet, with n_e.
-    unwelcomed: BTreeMap<Slot, Nonce>,
+    pending_welcomes: BTreeMap<Slot, Nonce>,
 }
 
 /// The broadcast with which a term opens over a shared medium.
@@ -85,17 +86,15 @@ struct Resend {
 
 impl Distribution {
     pub(in crate::leader) fn new(now: Now, timing: &LeaderTiming) -> Self {
-        let (branchless, pathless) = (VecDeque::new(), VecDeque::new());
-        let moved = now.monotonic;
         let mut distribution = Self {
             resend: None,
-            branchless,
-            relayed: None,
-            pathless,
-            paths: None,
-            moved,
+            pending_branches: VecDeque::new(),
+            pending_relayed: None,
+            pending_paths: VecDeque::new(),
+            next_slice_at: None,
+            progressed_at: now.monotonic,
             opening: OpeningBroadcast::Unasked,
-            unwelcomed: BTreeMap::new(),
+            pending_welcomes: BTreeMap::new(),
         };
         distribution.start_epoch(now, timing);
         distribution
@@ -103,20 +102,20 @@ impl Distribution {
 
     pub(in crate::leader) fn start_epoch(&mut self, now: Now, timing: &LeaderTiming) {
         self.resend = Some(Resend { at: now.monotonic + timing.resend, from: 0, doublings: 0 });
-        self.branchless.clear();
-        self.relayed = None;
-        self.moved = now.monotonic;
+        self.pending_branches.clear();
+        self.pending_relayed = None;
+        self.progressed_at = now.monotonic;
     }
 
     /// A member acknowledged the epoch.
     pub(in crate::leader) fn acknowledged(&mut self, now: Now) {
-        self.moved = now.monotonic;
+        self.progressed_at = now.monotonic;
     }
 
     /// A member processed the opening of the term and now needs a path.
     pub(in crate::leader) fn owe_path(&mut self, now: Now, slot: Slot) {
-        self.pathless.push_back(slot);
-        self.paths.get_or_insert(now.monotonic);
+        self.pending_paths.push_back(slot);
+        self.next_slice_at.get_or_insert(now.monotonic);
     }
 
     pub(in crate::leader) fn deadline(&self) -> Option<Duration> {
@@ -124,8 +123,9 @@ impl Distribution {
             OpeningBroadcast::Due(at) => Some(at),
             OpeningBroadcast::Unasked | OpeningBroadcast::Sent(_) => None,
         };
-        earlier(self.resend.map(|resend| resend.at), earlier(self.paths, opening))
+        earlier(self.resend.map(|resend| resend.at), earlier(self.next_slice_at, opening))
     }
+
     /// Distributes the newest epoch: one broadcast under tree, or to every connected member the wraps on its
     /// path; under flat its own entry. Newcomers are welcomed instead. `dismissed`: removed members to whom relays
     /// pass it on.
@@ -137,35 +137,36 @@ impl Distribution {
         newcomers: &BTreeSet<Slot>,
         dismissed: Vec<(Peer, Slot)>,
     ) {
-        if epochs.current.opens_for_all() {
-            if links.connected() > 0 {
-                self.broadcast_opening(cx, epochs);
+        match epochs.current.delivery() {
+            EpochDelivery::Opening => {
+                if links.connected() > 0 {
+                    self.broadcast_opening(cx, epochs);
+                }
             }
-            return;
-        }
-        // §7.5: many wraps do not go over every link.
-        if epochs.current.is_by_branch(cx.config.shared_medium) {
-            let members = links.late(0, epochs.epoch().counter);
-            let mut members: Vec<_> = members.filter(|(slot, _)| !newcomers.contains(slot)).collect();
-            // §21.3: relays cut the parts of those behind them.
-            if let Some(message) = epochs.current.whole_message() {
-                let relayed = members.extract_if(.., |(_, peer)| peer.is_relayed());
-                let members: Vec<_> = relayed.map(|(slot, peer)| (peer, slot)).chain(dismissed).collect();
-                self.relayed = (!members.is_empty()).then_some(RelayedBroadcast { message, members });
+            EpochDelivery::Branches | EpochDelivery::RelayCut => {
+                let members = links.late(0, epochs.epoch().counter);
+                let mut members: Vec<_> = members.filter(|(slot, _)| !newcomers.contains(slot)).collect();
+                // §21.3: relays cut the parts of those behind them.
+                if let Some(message) = epochs.current.whole_message() {
+                    let relayed = members.extract_if(.., |(_, peer)| peer.is_relayed());
+                    let members: Vec<_> = relayed.map(|(slot, peer)| (peer, slot)).chain(dismissed).collect();
+                    self.pending_relayed =
+                        (!members.is_empty()).then_some(RelayedBroadcast { message, members });
+                }
+                self.pending_branches = members.into_iter().map(|(slot, _)| slot).collect();
+                self.next_slice_at = Some(cx.now.monotonic);
             }
-            self.branchless = members.into_iter().map(|(slot, _)| slot).collect();
-            self.paths = Some(cx.now.monotonic);
-            return;
-        }
-        // §7.5, §7.6: under tree the wraps are broadcast, to those who hold the epoch before with a short header.
-        let mut common = epochs.current.common_messages(&cx.config.deployment).peekable();
-        if common.peek().is_some() {
-            return common.for_each(|message| cx.out.send_encoded_to_group(message));
-        }
-        // §7.5: under flat each gets its own entry.
-        for (slot, peer) in links.late(0, epochs.epoch().counter) {
-            if !newcomers.contains(&slot) {
-                cx.out.send_encoded(peer, epochs.current.message(slot));
+            // §7.5, §7.6: the wraps are broadcast, to those who hold the epoch before with a short header.
+            EpochDelivery::Broadcast => {
+                let messages = epochs.current.common_messages(&cx.config.deployment);
+                messages.for_each(|message| cx.out.send_encoded_to_group(message));
+            }
+            EpochDelivery::Entries => {
+                for (slot, peer) in links.late(0, epochs.epoch().counter) {
+                    if !newcomers.contains(&slot) {
+                        cx.out.send_encoded(peer, epochs.current.message(slot));
+                    }
+                }
             }
         }
     }
@@ -193,7 +194,7 @@ impl Distribution {
         epochs: &TermEpochs<S>,
     ) -> bool {
         let valid = cx.now.unix < epochs.current.header.core.valid_until;
-        if !(valid && epochs.current.opens_for_all()) {
+        if !valid || epochs.current.delivery() != EpochDelivery::Opening {
             return false;
         }
         match self.opening {
@@ -209,7 +210,7 @@ impl Distribution {
 
     /// Takes the broadcast that relays are to be sent.
     pub(in crate::leader) fn take_relayed(&mut self) -> Option<RelayedBroadcast> {
-        self.relayed.take()
+        self.pending_relayed.take()
     }
 
     /// Deadline before which the next batch is held back, because more than max(256, connected/8) members
@@ -219,7 +220,7 @@ impl Distribution {
         // §6.3: an epoch that most do not have yet holds the next batch back.
         let connected = links.connected();
         let missing = connected.saturating_sub(links.acknowledged());
-        (missing > FEW.max(connected / STRAGGLERS)).then(|| self.moved + timing.batching_max)
+        (missing > FEW.max(connected / STRAGGLERS)).then(|| self.progressed_at + timing.batching_max)
     }
 
     /// Sends welcomes to drones that joined by name.
@@ -244,7 +245,7 @@ impl Distribution {
             cx.store.away.remove(&request.drone.identity.name);
             if output.newcomers_follow {
                 // §6.1: the broadcast is its welcome, unless it does not acknowledge that.
-                self.unwelcomed.insert(*slot, candidate.nonce);
+                self.pending_welcomes.insert(*slot, candidate.nonce);
             } else if !epochs.send_welcome(cx, *slot, candidate.peer, &candidate.nonce) {
                 continue;
             }
@@ -260,12 +261,12 @@ impl Distribution {
         epochs: &mut TermEpochs<S>,
         links: &Acknowledgements,
     ) {
-        let unwelcomed = core::mem::take(&mut self.unwelcomed);
-        if unwelcomed.is_empty() {
+        let pending_welcomes = core::mem::take(&mut self.pending_welcomes);
+        if pending_welcomes.is_empty() {
             return;
         }
         for (slot, peer) in links.late(0, epochs.epoch().counter) {
-            if let Some(nonce) = unwelcomed.get(&slot) {
+            if let Some(nonce) = pending_welcomes.get(&slot) {
                 epochs.send_welcome(cx, slot, peer, nonce);
             }
         }
@@ -290,7 +291,7 @@ impl Distribution {
             self.broadcast_opening(cx, epochs);
         }
         let resend = self.resend.filter(|resend| due(Some(resend.at), cx.now.monotonic));
-        if due(self.paths, cx.now.monotonic) {
+        if due(self.next_slice_at, cx.now.monotonic) {
             self.send_paths(cx, epochs, links);
         }
         if let Some(resend) = resend {
@@ -306,23 +307,23 @@ impl Distribution {
         epochs: &mut TermEpochs<S>,
         links: &Acknowledgements,
     ) {
-        let Self { branchless, pathless, .. } = self;
-        let slice = SLICE.min(branchless.len());
-        for slot in branchless.drain(..slice) {
+        let Self { pending_branches, pending_paths, .. } = self;
+        let slice = SLICE.min(pending_branches.len());
+        for slot in pending_branches.drain(..slice) {
             if let Some(peer) = links.peer(slot) {
                 cx.out.send_encoded(peer, epochs.current.message(slot));
             }
         }
-        let slice = (SLICE - slice).min(pathless.len());
-        for slot in pathless.drain(..slice) {
+        let slice = (SLICE - slice).min(pending_paths.len());
+        for slot in pending_paths.drain(..slice) {
             if let Some(peer) = links.peer(slot)
                 && let Some(path) = epochs.unasked_path(cx, slot)
             {
                 cx.out.send_encoded(peer, epochs.current.message_with(Some(&path)));
             }
         }
-        let more = !(self.branchless.is_empty() && self.pathless.is_empty());
-        self.paths = more.then(|| cx.now.monotonic + PAUSE);
+        let more = !(self.pending_branches.is_empty() && self.pending_paths.is_empty());
+        self.next_slice_at = more.then(|| cx.now.monotonic + PAUSE);
     }
 
     /// Sends the epoch again to the next connected members that have not acknowledged it.
@@ -337,12 +338,12 @@ impl Distribution {
         let late: Vec<_> = late.take(SLICE).collect();
         for (slot, peer) in &late {
             // §6.1: a newcomer that did not follow by the broadcast is no member yet, and understands a welcome only.
-            if let Some(nonce) = self.unwelcomed.remove(slot) {
+            if let Some(nonce) = self.pending_welcomes.remove(slot) {
                 epochs.send_welcome(cx, *slot, *peer, &nonce);
                 continue;
             }
             // §7.5: without wraps of more than 2,048 bytes: a member that lacks them asks for its path.
-            let message = epochs.current.message_again(*slot, cx.config.shared_medium, MAX_RESENT);
+            let message = epochs.current.message_again(*slot, MAX_RESENT);
             let message = message.unwrap_or_else(|| epochs.message_for(cx, *slot));
             cx.out.send_encoded(*peer, message);
         }
@@ -371,7 +372,7 @@ pub(super) fn dismiss<S: Suite>(
     output: &EpochOutput<S>,
     changes: &Changes<S>,
 ) -> Vec<(Peer, Slot)> {
-    let relays_cut = epochs.current.is_cut_by_relays(cx.config.shared_medium);
+    let relays_cut = epochs.current.delivery() == EpochDelivery::RelayCut;
     let mut behind_relays = Vec::new();
     let mut to_block = BTreeSet::new();
     for slot in &output.dropped {

@@ -18,6 +18,21 @@ const OPENING_PART: usize = 12 * 1024;
 /// The same of wraps by which newcomers follow: with their list of some 1.5 kB, a message that a radio codes as a whole.
 const JOINING_PART: usize = 5 * 1024 + 512;
 
+/// Way of an epoch to the members, chosen when it is made (§7.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::leader) enum EpochDelivery {
+    /// Each member is sent its own entry.
+    Entries,
+    /// All wraps go to everybody at once.
+    Broadcast,
+    /// All wraps with which the term opens go to everybody at once, as soon as somebody is there to take them (§9.1).
+    Opening,
+    /// Each member is sent the wraps on its path, because all of them are more than links of their own should carry.
+    Branches,
+    /// As with branches, but relays are sent all wraps and cut the parts of those behind them (§21.3).
+    RelayCut,
+}
+
 /// An epoch as it is sent to the members.
 #[derive(Debug)]
 pub(in crate::leader) struct EpochMessage<S: Suite> {
@@ -28,6 +43,7 @@ pub(in crate::leader) struct EpochMessage<S: Suite> {
     entries: Vec<Entry>,
     /// The wraps, of which members are sent what they need in place of an entry.
     wraps: Option<WrapTree>,
+    delivery: EpochDelivery,
     /// The same for all members at once, in as many parts as messages are needed, each with its slots.
     deltas: Vec<(Range<Slot>, Delta)>,
     /// Newcomers that follow by the wraps for all, by ascending slot, with n_e.
@@ -61,6 +77,19 @@ impl<S: Suite> EpochMessage<S> {
         };
         let deltas = wraps.as_ref().map(|wraps| wraps.chunks(most)).unwrap_or_default();
         let wraps = wraps.filter(|_| !opens);
+        let bytes: usize = deltas.iter().map(|(_, delta)| delta.as_bytes().len()).sum();
+        let delivery = match deltas.as_slice() {
+            [] => EpochDelivery::Entries,
+            // §7.5: a member can use those on its path only: on links of their own members are sent no others, if all have
+            // more than twice the bytes of a path message. §21.3: what relays cut has to be one message.
+            all if !shared_medium && bytes > 2 * PathMessage::len_for(output.header.core.height) => match all
+            {
+                [_] => EpochDelivery::RelayCut,
+                _ => EpochDelivery::Branches,
+            },
+            _ if opens => EpochDelivery::Opening,
+            _ => EpochDelivery::Broadcast,
+        };
         // §7.6: newcomers that follow by the wraps hold no epoch before.
         let short = before.filter(|_| newcomers.is_empty());
         Self {
@@ -70,6 +99,7 @@ impl<S: Suite> EpochMessage<S> {
             changes: core::mem::take(&mut output.changes),
             entries: core::mem::take(&mut output.entries),
             wraps,
+            delivery,
             deltas,
             newcomers,
         }
@@ -82,16 +112,9 @@ impl<S: Suite> EpochMessage<S> {
         self.entries.get(found).filter(|entry| entry.q.is_some() || self.header.core.kind == EpochKind::Rekey)
     }
 
-    /// Returns true if it opens a term by wraps for everybody.
-    pub(in crate::leader) const fn opens_for_all(&self) -> bool {
-        matches!(self.header.core.kind, EpochKind::Open) && !self.deltas.is_empty()
-    }
-
-    /// Returns true if each member is sent the wraps on its path in place of all: on links of their own, if
-    /// all have more than twice the bytes of a path message.
-    pub(in crate::leader) fn is_by_branch(&self, shared_medium: bool) -> bool {
-        // §7.5: a member can use those on its path only.
-        !shared_medium && self.deltas_len() > 2 * PathMessage::len_for(self.header.core.height)
+    /// Way of the epoch to the members.
+    pub(in crate::leader) const fn delivery(&self) -> EpochDelivery {
+        self.delivery
     }
 
     /// The encoded messages for everybody, if wraps go to everybody.
@@ -113,23 +136,10 @@ impl<S: Suite> EpochMessage<S> {
         })
     }
 
-    /// All wraps, if they fit one message.
-    fn whole(&self) -> Option<&Delta> {
-        // A single piece is all of them: they are cut only if they are longer than a message.
-        match self.deltas.as_slice() {
-            [(_, delta)] => Some(delta),
-            _ => None,
-        }
-    }
-
-    /// Returns true if relays are sent all wraps, and cut each member's part.
-    pub(in crate::leader) fn is_cut_by_relays(&self, shared_medium: bool) -> bool {
-        self.is_by_branch(shared_medium) && self.whole().is_some()
-    }
-
-    /// The encoded message with all wraps, if they fit one.
+    /// The encoded message with all wraps, of which relays cut each member's part.
     pub(in crate::leader) fn whole_message(&self) -> Option<Vec<u8>> {
-        self.whole().map(|delta| self.template.message(Some(&EpochPart::Delta(delta.clone()))))
+        let (_, delta) = self.deltas.first().filter(|_| self.delivery == EpochDelivery::RelayCut)?;
+        Some(self.template.message(Some(&EpochPart::Delta(delta.clone()))))
     }
 
     /// The encoded message for the member in this slot alone: its entry, or the wraps on its path.
@@ -140,26 +150,20 @@ impl<S: Suite> EpochMessage<S> {
 
     /// The encoded message for a member that did not acknowledge it. Wraps for everybody are left out if they
     /// have more bytes than `most`; `None` if they open a term, and the member needs its path.
-    pub(in crate::leader) fn message_again(
-        &self,
-        slot: Slot,
-        shared_medium: bool,
-        most: usize,
-    ) -> Option<Vec<u8>> {
-        Some(match self.deltas.as_slice() {
-            [] => self.message(slot),
-            _ if self.is_by_branch(shared_medium) => self.message(slot),
-            // §7.5: wraps of more than 2,048 bytes are not retransmitted.
-            [(_, delta)] if delta.as_bytes().len() <= most => {
-                self.message_with(Some(&EpochPart::Delta(delta.clone())))
+    pub(in crate::leader) fn message_again(&self, slot: Slot, most: usize) -> Option<Vec<u8>> {
+        match self.delivery {
+            EpochDelivery::Entries | EpochDelivery::Branches | EpochDelivery::RelayCut => {
+                Some(self.message(slot))
             }
-            _ if self.opens_for_all() => return None,
-            _ => self.message_with(None),
-        })
-    }
-
-    fn deltas_len(&self) -> usize {
-        self.deltas.iter().map(|(_, delta)| delta.as_bytes().len()).sum()
+            EpochDelivery::Broadcast | EpochDelivery::Opening => match self.deltas.as_slice() {
+                // §7.5: wraps of more than 2,048 bytes are not retransmitted.
+                [(_, delta)] if delta.as_bytes().len() <= most => {
+                    Some(self.message_with(Some(&EpochPart::Delta(delta.clone()))))
+                }
+                _ if self.delivery == EpochDelivery::Opening => None,
+                _ => Some(self.message_with(None)),
+            },
+        }
     }
 
     /// The encoded message for a member that the epoch removes: the header if it lists the slot, or the wraps on
@@ -198,6 +202,7 @@ impl<S: Suite> EpochMessage<S> {
     /// Ends the broadcast of its wraps, because it is not the newest epoch any more.
     pub(in crate::leader) fn end_broadcast(&mut self) {
         self.deltas = Vec::new();
+        self.delivery = EpochDelivery::Entries;
     }
 
     /// No member comes back by it.

@@ -8,7 +8,7 @@ use quiver_ainq::{Epoch, EpochOutput, EpochPart, Leadership, PathNonce, Roster, 
 use quiver_machine::Peer;
 use quiver_message::{Message, Nonce, Welcome};
 
-use super::epoch_message::EpochMessage;
+use super::epoch_message::{EpochDelivery, EpochMessage};
 use crate::leader::context::LeaderContext;
 
 /// The key schedule of a term, and the epochs that members may still have to be sent.
@@ -106,7 +106,10 @@ impl<S: Suite> TermEpochs<S> {
     /// The encoded message that brings one member alone the newest epoch.
     pub(super) fn message_for(&mut self, cx: &mut LeaderContext<'_, S>, slot: Slot) -> Vec<u8> {
         // §7.5: where a term opens by wraps for all, a path in place of them, which has the key too.
-        let path = if self.current.opens_for_all() { self.unasked_path(cx, slot) } else { None };
+        let path = match self.current.delivery() {
+            EpochDelivery::Opening => self.unasked_path(cx, slot),
+            _ => None,
+        };
         path.map_or_else(|| self.current.message(slot), |path| self.current.message_with(Some(&path)))
     }
 

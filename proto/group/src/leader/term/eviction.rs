@@ -107,7 +107,7 @@ mod tests {
         Message::<S>::RevocationList(quiver_message::RevocationList { list }).encode(&fixture.deployment)
     }
 
-    fn put_out(fixture: &LeaderFixture, member: &Name) -> bool {
+    fn is_evicted(fixture: &LeaderFixture, member: &Name) -> bool {
         fixture.leader.members().all(|(_, name)| name != member)
     }
 
@@ -119,12 +119,12 @@ mod tests {
             fixture.input(Input::Received { from: Peer(1), via: Via::Peer, bytes: &list });
             // The operator's word waits behind those, and nothing but a record remembers it.
             fixture.command(LeaderCommand::Evict(name("drone-1")));
-            assert!(!put_out(&fixture, &name("drone-1")));
+            assert!(!is_evicted(&fixture, &name("drone-1")));
             if checkpoint {
                 fixture.records = fixture.leader.checkpoint();
             }
             fixture.restart();
-            assert!(put_out(&fixture, &name("drone-1")), "from a checkpoint: {checkpoint}");
+            assert!(is_evicted(&fixture, &name("drone-1")), "from a checkpoint: {checkpoint}");
             let members: Vec<_> = fixture.leader.members().map(|(slot, _)| slot).collect();
             assert_eq!(members, [0]);
         }

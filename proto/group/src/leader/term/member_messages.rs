@@ -16,6 +16,7 @@ use quiver_message::{
 
 use super::acknowledgements::Acknowledgements;
 use super::distribution::Distribution;
+use super::epoch_message::EpochDelivery;
 use super::epochs::TermEpochs;
 use super::pending_changes::PendingChanges;
 use crate::group_channel::{GroupChannel, SenderPolicy};
@@ -57,7 +58,8 @@ impl Acknowledgements {
         }
         let tree = epochs.leadership.strategy() == StrategyKind::Tree;
         // §8.4: who follows by an entry has no path yet.
-        let owes_path = tree && epochs.opening.is_none() && !epochs.current.opens_for_all();
+        let owes_path =
+            tree && epochs.opening.is_none() && epochs.current.delivery() != EpochDelivery::Opening;
         distribution.note_acknowledged(cx.now, ack.slot, owes_path);
         if self.acknowledged() == members {
             cx.event(LeaderEvent::Delivered { epoch: ack.epoch, members });
