@@ -132,3 +132,31 @@ impl<S: Suite> Revocations<S> {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use quiver_ainq::{MasterSecret, Name, Ristretto255};
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    type S = Ristretto255;
+
+    #[test]
+    fn the_time_of_the_next_update_is_the_newest_lists_and_there_is_none_without_a_list() {
+        let mut rng = ChaCha20Rng::seed_from_u64(7);
+        let master = MasterSecret::<S>::generate(&mut rng);
+        let deployment = Deployment::new(Name::new("test").unwrap(), master.public());
+        let mut revocations = Revocations::<S>::new();
+        assert_eq!(revocations.next_update(), None);
+        for (number, next_update, newest) in [(1, 500, 500), (3, 900, 900), (2, 700, 900)] {
+            let list = RevocationStatement { number, issued: 100, next_update, revoked: Vec::new() };
+            let list = master.sign_revocations(&deployment, list, &mut rng).unwrap();
+            revocations.offer(&deployment, &list.encode()).unwrap();
+            assert_eq!(revocations.next_update(), Some(newest), "after list {number}");
+        }
+    }
+}
