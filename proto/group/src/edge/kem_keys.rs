@@ -440,4 +440,15 @@ mod tests {
         assert_eq!(keys.keys.len(), MAX_LEADERS);
         assert!(!keys.keys.contains_key(&Handle([0; 32])));
     }
+
+    #[test]
+    fn no_more_leaders_than_are_kept_come_back_from_the_disk() {
+        let key = Bench::new().entered(term(1)).key().encode();
+        let mut keys = KemKeys::<S>::new();
+        keys.set(KemSetting::MlKem768);
+        for number in 0..=MAX_LEADERS as u8 {
+            keys.restore([number; 32], &key, NOW).unwrap();
+        }
+        assert_eq!(keys.stored().len(), MAX_LEADERS);
+    }
 }

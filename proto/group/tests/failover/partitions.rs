@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use quiver_group::{EdgeEvent, LeaderCommand, LeaderEvent};
+use quiver_machine::Via;
+use quiver_message::Message;
 
-use crate::world::{Node, SILENCE, World, name};
+use crate::world::{Node, Packet, SILENCE, World, decode, name};
 
 /// Leader 0 with the even edges on one side, leader 1 with the odd ones on the other.
 fn parted(seed: u64) -> World {
@@ -110,4 +112,43 @@ fn eviction_that_nothing_but_a_deputys_copy_knows_of_holds_against_a_leader_that
     let removed = |event: &&LeaderEvent| matches!(event, LeaderEvent::Removed { name: out, evicted: true, .. } if *out == name("edge-0"));
     assert_eq!(world.leader_events(1).iter().filter(removed).count(), 1);
     assert_eq!(world.held(2), world.epoch(1));
+}
+
+#[test]
+fn parted_leaders_find_each_other_though_no_member_and_no_kgc_is_there() {
+    let mut world = World::grouped(6, 2, 0);
+    world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
+    world.run_until("both lead", |world| world.leading() == [0, 1]);
+    world.stop(Node::Kgc);
+    world.run_for(Duration::from_secs(120));
+    world.network.heal();
+    world.run_for(SILENCE * 2);
+    assert_eq!(world.leading(), [1]);
+}
+
+#[test]
+fn a_leader_that_sends_a_past_term_is_sent_the_newest_at_once_and_one_that_publishes_it_is_not() {
+    let mut world = parted(7);
+    let past = world.recorded.iter().rev().find_map(|packet| match decode(&world, packet) {
+        Message::Rekey(rekey) if packet.from == Node::Leader(0) => Some(Message::Rekey(rekey)),
+        _ => None,
+    });
+    let past = past.unwrap().encode(&world.deployment);
+    world.network.heal();
+    let soon = world.latency() + Duration::from_millis(1);
+    let answers = |world: &mut World, via: Via| {
+        let before = world.recorded.len();
+        world.insert(Packet { from: Node::Leader(0), to: Node::Leader(1), via, bytes: past.clone() });
+        world.run_for(soon);
+        let answers = world.recorded[before..].iter().filter(|packet| {
+            (packet.from, packet.to, packet.via) == (Node::Leader(1), Node::Leader(0), Via::Peer)
+                && matches!(decode(world, packet), Message::Rekey(_))
+        });
+        answers.count()
+    };
+    assert_eq!(answers(&mut world, Via::Group), 0);
+    assert_eq!(world.leading(), [0, 1]);
+    assert_eq!(answers(&mut world, Via::Peer), 1);
+    world.run_for(soon);
+    assert_eq!(world.leading(), [1]);
 }

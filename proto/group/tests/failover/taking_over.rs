@@ -238,3 +238,30 @@ fn drones_that_asked_before_anybody_led_are_in_soon_after_somebody_does() {
         assert!(waited <= Duration::from_secs(3), "{waited:?} with seed {seed}");
     }
 }
+
+#[test]
+fn a_leader_that_is_alone_leads_again_once_the_key_of_another_has_run_out_though_nobody_calls_it() {
+    let mut world = World::new(11, 2);
+    world.run_until("leader 0 leads", |world| world.leading() == [0]);
+    // From here on it does not count on deputies.
+    let mut config = world.leader_config(0);
+    config.timing.silence = None;
+    let machine = quiver_group::Leader::new(config, world.leader_records(0).to_vec()).unwrap();
+    world.stop(Node::Leader(0));
+    world.start_leader_with(0, machine);
+    world.connect_all(Node::Leader(0));
+    world.run_until("leader 1 knows its term", |world| {
+        world.leading() == [0] && world.held(1) == world.epoch(0)
+    });
+    world.part(&[Node::Leader(0)], &[Node::Leader(1)]);
+    world.run_until("leader 1 leads, too", |world| world.leading() == [0, 1]);
+    world.network.heal();
+    world.run_until("leader 0 steps down", |world| world.leading() == [1]);
+    world.stop(Node::Leader(1));
+    world.stop(Node::Kgc);
+    // A group key is valid for 10,000 seconds.
+    world.run_for(Duration::from_secs(5_000));
+    assert!(world.leading().is_empty());
+    world.run_for(Duration::from_secs(5_001));
+    assert_eq!(world.leading(), [0]);
+}
