@@ -2,7 +2,7 @@
 
 use quiver_ainq::{Role, SignedAuthority};
 use quiver_delivery::attributes::{FetchEvent, Grant, IssuerEvent, KeyResponse};
-use quiver_machine::{Either, RefusalReason};
+use quiver_machine::{Either, RefusalReason, Route};
 
 use crate::world::{INTERVAL, Node, START, World, name};
 
@@ -222,4 +222,14 @@ fn enrolment_and_revocation_go_on_beside_the_issuer() {
         world.last(Node::Centre, |message| matches!(message, quiver_message::Message::RevocationList(_)));
     assert!(matches!(list, quiver_message::Message::RevocationList(_)));
     assert!(matches!(world.centre_records(), [Either::Left(_)]));
+}
+
+#[test]
+fn drone_leaves_a_kgc_that_does_not_answer_for_another() {
+    let (mut world, drone) = World::granted(14, b"scout");
+    let silent = Node::Drone(world.add_drone());
+    world.lose_where(move |packet| packet.to == silent);
+    world.connect(Node::Drone(drone), silent, Route::Kgc);
+    world.fetch(drone);
+    assert!(world.key(drone, "orders").is_some());
 }
