@@ -295,3 +295,25 @@ fn opener(
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_questions_are_remembered_and_no_more_than_a_drone_has_room_for() {
+        const ASKED: u8 = 100;
+        let mut receiver = EnvelopeReceiver::new(EnvelopeLimits::default());
+        for second in 0..ASKED {
+            let time = Duration::from_secs(second.into());
+            let now = Now { monotonic: time, unix: 1_000_000 + time.as_secs() };
+            let session = SessionId([second; 32]);
+            let received = receiver.await_opening(now, session, b"sealed");
+            assert!(matches!(received, Some(ReceivedEnvelope::NoOpening(asked)) if asked == session));
+        }
+        assert_eq!(receiver.asked.len(), MAX_ASKED);
+        let is_remembered = |session: u8| receiver.asked_at(SessionId([session; 32])).is_some();
+        let first = ASKED - MAX_ASKED as u8;
+        assert!(!(0..first).any(is_remembered) && (first..ASKED).all(is_remembered));
+    }
+}
