@@ -172,3 +172,103 @@ fn reported(condition: Condition, drone: &Identity, response: &ShareResponse) ->
     };
     ReleaseEvent::Denied { condition, name, why }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use quiver_ainq::{
+        Deployment, Label, MasterSecret, RevocationStatement, Ristretto255, Role, SignedDeliveryRequest,
+    };
+    use quiver_ibe::Dealing;
+    use quiver_machine::{Now, Outbox, Rate, Revocations};
+    use quiver_testbed::{issue_keypair, name};
+    use rand_chacha::ChaCha20Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use crate::{ReleaseAuthority, ReleaseParameters};
+
+    type S = Ristretto255;
+
+    const NOW: Now = Now { monotonic: Duration::from_secs(100), unix: 1_000_000 };
+
+    /// A releaser, and a drone's request to it.
+    struct Bench {
+        deployment: Deployment<S>,
+        releaser: ShareReleaser<S>,
+        request: VerifiedDelivery<S>,
+        rng: ChaCha20Rng,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let mut rng = ChaCha20Rng::seed_from_u64(1);
+            let master = MasterSecret::<S>::generate(&mut rng);
+            let deployment = Deployment::new(name("alps"), master.public());
+            let releaser = ShareReleaser::new(ReleaseConfig {
+                holding: Some(holding(&master, &deployment, &mut rng)),
+                policies: Vec::new(),
+                approvals: Vec::new(),
+                rate: Rate { burst: 4, refill: Duration::from_secs(2) },
+            });
+            let request = request(&master, &deployment, &mut rng);
+            Self { deployment, releaser, request, rng }
+        }
+
+        /// Releases a share to the drone.
+        fn release(&mut self, condition: &Condition) -> ShareResponse {
+            let mut out = Outbox::new();
+            let mut cx = Context {
+                now: NOW,
+                rng: &mut self.rng,
+                out: &mut out,
+                deployment: &self.deployment,
+                keypair: None,
+                revocations: &Revocations::new(),
+                group: None,
+            };
+            self.releaser.release(&mut cx, condition, &self.request)
+        }
+    }
+
+    fn holding(master: &MasterSecret<S>, deployment: &Deployment<S>, rng: &mut ChaCha20Rng) -> Holding<S> {
+        let dealing = Dealing::deal(1, 1, rng).unwrap();
+        let parameters = ReleaseParameters { version: 1, publics: dealing.public_shares().unwrap() };
+        let statement = parameters.statement(deployment, name("ibe")).unwrap();
+        let signed = master.sign_authority(deployment, statement, rng).unwrap();
+        let authority = ReleaseAuthority::decode(deployment, &signed.encode()).unwrap();
+        Holding::new(authority, dealing.shares()[0].clone()).unwrap()
+    }
+
+    fn request(
+        master: &MasterSecret<S>,
+        deployment: &Deployment<S>,
+        rng: &mut ChaCha20Rng,
+    ) -> VerifiedDelivery<S> {
+        let groups = alloc::vec![name("alpha")];
+        let identity =
+            Identity { serial: [1; 16], name: name("drone"), role: Role::Edge, groups, not_after: 1 << 40 };
+        let drone = issue_keypair(master, deployment, &identity, rng);
+        let label = Label::IbeRelease;
+        let signed = SignedDeliveryRequest::create(deployment, &drone, label, [0; 32], b"", b"", rng);
+        let (signed, _) = signed.unwrap();
+        signed.verify(deployment, label, b"", &RevocationStatement::empty(), NOW.unix).unwrap()
+    }
+
+    #[test]
+    fn share_is_made_once_for_every_drone_as_long_as_there_is_room_for_it() {
+        let mut bench = Bench::new();
+        let mut at_hand = |number: usize| {
+            let condition = Condition::not_before(number as UnixTime).unwrap();
+            assert!(matches!(bench.release(&condition), ShareResponse::Share { .. }));
+            assert!(bench.releaser.ready.contains_key(&condition));
+            bench.releaser.ready.len()
+        };
+        for number in 1..=MAX_READY {
+            assert_eq!(at_hand(number), number);
+            assert_eq!(at_hand(1), number, "no other goes because one is released again");
+        }
+        assert_eq!(at_hand(MAX_READY + 1), 1);
+    }
+}
