@@ -13,10 +13,10 @@ use quiver_ainq::{Deployment, Error, MAX_AUTHORITY_LEN, Name, SignedAuthority, S
 use quiver_crypto::Zeroizing;
 use quiver_crypto::canonical::{Reader, Writer};
 
+use super::query::MAX_KEY_LEN;
+
 /// First byte of every encoding.
 const VERSION: u8 = 1;
-/// Bytes of the longest key.
-const MAX_KEY_LEN: usize = 256 * 1024;
 /// Bytes of the longest entry.
 const MAX_ENTRY_LEN: usize = MAX_AUTHORITY_LEN + MAX_KEY_LEN + 17;
 /// Authorities of one deployment that a drone can hold something of.

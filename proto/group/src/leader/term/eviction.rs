@@ -195,6 +195,34 @@ mod tests {
     }
 
     #[test]
+    fn a_short_list_is_sent_to_each_of_many_revoked_members() {
+        const MANY: u32 = 600;
+        let mut fixture = LeaderFixture::new(StrategyKind::Tree, 0..MANY);
+        for slot in 0..MANY {
+            fixture.term().acknowledgements.connect(slot, Peer(u64::from(slot)));
+        }
+        let list = revoke_all_but(&mut fixture, 1);
+        // Together they take more than a leader sends of longer lists.
+        assert!(list.len() < 16 * 1024 && list.len() * MANY as usize > 8 << 20);
+        let mut outputs =
+            fixture.input(Input::Received { from: Peer(u64::MAX), via: Via::Peer, bytes: &list });
+        while fixture.leader.roster().len() > 1 {
+            outputs.extend(fixture.input(Input::Timeout));
+        }
+        let mut told: Vec<_> = outputs
+            .iter()
+            .filter_map(|output| match output {
+                Output::Transmit { to: quiver_machine::Destination::Peer(peer), payload } => {
+                    (*payload == list).then_some(peer.0)
+                }
+                _ => None,
+            })
+            .collect();
+        told.sort_unstable();
+        assert_eq!(told, (1..u64::from(MANY)).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_leader_speaks_under_no_key_that_those_to_be_put_out_hold() {
         let mut fixture = LeaderFixture::new(StrategyKind::Tree, 0..MEMBERS);
         let list = revoke_all_but(&mut fixture, 2);
