@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quiver_ainq::{EpochKind, Header, Suite};
-use quiver_group::LeaderEvent;
+use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_machine::Destination;
 use quiver_message::Message;
 
@@ -118,6 +118,9 @@ fn answer<S: Suite>(world: &World<S>, step: &Step, via: NodeId, effect: &Effect)
         // message comes, sends to all its members: none of this is an answer to the forger.
         Message::Rekey(_) => to == via && !step.events().any(sends_to_all),
         Message::Welcome(_) => to == via && !step.events().any(activates_epoch),
+        // What was altered of an epoch was another newcomer's nonce, which is not signed (§6.1): all that this member takes
+        // is genuine, and its leader is to know that it has the epoch.
+        Message::Ack(_) if step.events().any(activates_key) => false,
         Message::Ack(_) | Message::RevocationList(_) => to == via || matches!(step.node, NodeId::Edge(_)),
         Message::CatchUpReply(_)
         | Message::JoinChallenge(_)
@@ -135,4 +138,8 @@ fn sends_to_all(event: &NodeEvent) -> bool {
 
 fn activates_epoch(event: &NodeEvent) -> bool {
     matches!(event, NodeEvent::Leader(LeaderEvent::EpochActivated { .. }))
+}
+
+fn activates_key(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::Edge(EdgeEvent::KeyActivated { .. }))
 }

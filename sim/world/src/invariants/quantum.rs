@@ -70,8 +70,27 @@ struct Double<S: Suite> {
     places: BTreeMap<u64, Arc<GroupMembership<S>>>,
     /// κ that was taken from the drone, by its leader.
     taken: Vec<(Handle, KemKey<S>)>,
-    /// Newest term of each leader that the drone had followed when it was captured.
-    captured: Option<BTreeMap<u16, u64>>,
+    captures: Vec<DroneCapture>,
+}
+
+/// What the adversary had of a drone when it was captured.
+#[derive(Clone)]
+struct DroneCapture {
+    /// Newest term of each leader that the drone had followed.
+    followed: BTreeMap<u16, u64>,
+    /// Leaders with which it had made κ.
+    leaders: BTreeSet<Handle>,
+}
+
+impl DroneCapture {
+    /// Returns true if what was taken may lead to this epoch of the leader.
+    fn may_open(&self, epoch: Epoch, leader: &Handle) -> bool {
+        match self.followed.get(&epoch.ordinal()) {
+            Some(followed) => epoch.term >= *followed,
+            // §24.7: κ that was made ahead of a leader's terms leads to those that it opens then.
+            None => self.leaders.contains(leader),
+        }
+    }
 }
 
 /// The adversary that computes discrete logarithms.
@@ -80,6 +99,8 @@ pub(crate) struct QuantumAdversary<S: Suite> {
     archive: Vec<EpochPublication<S>>,
     /// SHA-256 of the messages in the archive: most are sent many times.
     known: BTreeSet<[u8; 32]>,
+    /// Greatest counter of the publications of each term in the archive.
+    newest: BTreeMap<u64, u64>,
     headers: HeaderReader<S>,
     /// The header that was verified last.
     verified: Option<Arc<VerifiedHeader<S>>>,
@@ -95,6 +116,7 @@ impl<S: Suite> Clone for QuantumAdversary<S> {
             doubles: self.doubles.clone(),
             archive: self.archive.clone(),
             known: self.known.clone(),
+            newest: self.newest.clone(),
             headers: self.headers.clone(),
             verified: self.verified.clone(),
             opened: self.opened.clone(),
@@ -110,6 +132,7 @@ impl<S: Suite> Default for QuantumAdversary<S> {
             doubles: BTreeMap::new(),
             archive: Vec::new(),
             known: BTreeSet::new(),
+            newest: BTreeMap::new(),
             headers: HeaderReader::new(),
             verified: None,
             opened: BTreeSet::new(),
@@ -204,7 +227,7 @@ impl<S: Suite> EpochPublication<S> {
 
 impl<S: Suite> Double<S> {
     const fn new(secrets: CurveSecrets<S>) -> Self {
-        Self { secrets, places: BTreeMap::new(), taken: Vec::new(), captured: None }
+        Self { secrets, places: BTreeMap::new(), taken: Vec::new(), captures: Vec::new() }
     }
 
     /// Returns true if it is the drone with this public key.
@@ -311,14 +334,10 @@ impl<S: Suite> Double<S> {
         self.places.last_key_value().map(|(_, place)| place.slot())
     }
 
-    /// Returns true if the drone was captured after it had followed no newer term of this leader.
+    /// Returns true if a capture of the drone may lead to this epoch of the leader. An epoch that an earlier one opens
+    /// stays open, whatever terms the drone followed since.
     fn may_open(&self, epoch: Epoch, leader: &Handle) -> bool {
-        let Some(captured) = &self.captured else { return false };
-        match captured.get(&epoch.ordinal()) {
-            Some(followed) => epoch.term >= *followed,
-            // §24.7: κ that was made ahead of a leader's terms leads to those that it opens then.
-            None => self.taken.iter().any(|(of, _)| of == leader),
-        }
+        self.captures.iter().any(|capture| capture.may_open(epoch, leader))
     }
 }
 
@@ -429,7 +448,27 @@ impl<S: Suite> QuantumAdversary<S> {
         let published = EpochPublication { header, part, nonce, newcomers };
         let edges: Vec<u32> = self.doubles.keys().copied().collect();
         self.attack(world, &published, &edges, openings);
+        let epoch = published.header.core().epoch;
         self.archive.push(published);
+        let newest = self.newest.entry(epoch.term).or_default();
+        *newest = epoch.counter.max(*newest);
+        if epoch.counter < *newest {
+            self.go_on(world, epoch, &edges, openings);
+        }
+    }
+
+    /// Goes on along epochs of the term that were recorded before this one, because members keep wraps that come early,
+    /// too (§8.4).
+    fn go_on(&mut self, world: &World<S>, from: Epoch, edges: &[u32], openings: &mut Vec<OpenedEpoch>) {
+        let is_later = |published: &&EpochPublication<S>| {
+            let epoch = published.header.core().epoch;
+            epoch.term == from.term && epoch > from
+        };
+        let mut later: Vec<_> = self.archive.iter().filter(is_later).cloned().collect();
+        later.sort_by_key(|published| published.header.core().epoch);
+        for published in later {
+            self.attack(world, &published, edges, openings);
+        }
     }
 
     /// The header as members have it.
@@ -498,12 +537,9 @@ impl<S: Suite> QuantumAdversary<S> {
         let named = |double: &&mut Double<S>| matches!(double.secrets, CurveSecrets::Named { .. });
         // §A4.3: an anonymous drone stores no κ.
         let Some(double) = self.doubles.get_mut(&edge).filter(named) else { return openings };
+        let leaders = taken.iter().map(|(leader, _)| *leader).collect();
+        double.captures.push(DroneCapture { followed, leaders });
         double.taken.extend(taken);
-        // An epoch that an earlier capture opened stays open.
-        let captured = double.captured.get_or_insert_with(|| followed.clone());
-        for (leader, term) in followed {
-            captured.entry(leader).or_insert(term);
-        }
         for published in self.archive.clone() {
             self.attack(world, &published, &[edge], &mut openings);
         }
@@ -573,7 +609,7 @@ impl<S: Suite> QuantumAdversary<S> {
             let allowed =
                 world.setup().kem.is_none() || double.is_some_and(|double| double.may_open(epoch, &leader));
             if !allowed {
-                let with = if double.is_some_and(|double| double.captured.is_some()) {
+                let with = if double.is_some_and(|double| !double.captures.is_empty()) {
                     "captured, and by discrete logarithms"
                 } else {
                     "by discrete logarithms"

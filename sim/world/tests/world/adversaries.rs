@@ -111,3 +111,19 @@ fn machines_that_are_not_told_what_came_by_the_group_are_noticed() {
     let (_, invariants) = befallen(setup(StrategyKind::Flat, 1, Sabotage::HideGroup), forgeries(2));
     assert!(broken(&invariants).contains(&Invariant::NoReflection), "{:?}", invariants.violations());
 }
+
+/// A newcomer takes an epoch in which another's nonce is altered; κ that was captured ahead of a term opens it also after a
+/// later capture; wraps come before the path that leads to them.
+#[test]
+fn invariants_know_what_rare_lives_have_shown_to_be_right() {
+    let tree = CheckSetup { strategy: StrategyKind::Tree, ..CheckSetup::default() };
+    let lives = [
+        (tree, 5_007_417),
+        (CheckSetup { leaders: 3, ..CheckSetup::default() }, 6_000_412),
+        (CheckSetup { relays: 3, ..tree }, 7_000_612),
+    ];
+    for (setup, seed) in lives {
+        let outcome = SeedChecker::new(setup).unwrap().check(seed).unwrap();
+        assert_eq!(outcome.violation, None, "seed {seed}");
+    }
+}
