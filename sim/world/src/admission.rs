@@ -99,6 +99,10 @@ impl FeatureEvent for AdmissionNodeEvent {
             Self::Denied { .. } | Self::Anonymous(AnonymousEvent::Edge(_)) => None,
         }
     }
+
+    fn is_expiry(&self) -> bool {
+        matches!(self, Self::Anonymous(AnonymousEvent::Ended(Ending::PeriodOver)))
+    }
 }
 
 impl<S: Suite> Fleet<S> {

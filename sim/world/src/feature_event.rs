@@ -26,6 +26,11 @@ pub trait FeatureEvent: fmt::Debug + Eq + Send + Sync + 'static {
     fn progress(&self) -> Option<StandInProgress> {
         None
     }
+
+    /// True if the event reports the end of a membership whose time was over, whatever message came just then.
+    fn is_expiry(&self) -> bool {
+        false
+    }
 }
 
 /// A [`FeatureEvent`] whose type is known to its feature alone.
@@ -52,6 +57,11 @@ impl AnyFeatureEvent {
     /// Progress of a stand-in, as [`FeatureEvent::progress`].
     pub(crate) fn progress(&self) -> Option<StandInProgress> {
         self.0.progress()
+    }
+
+    /// True if it reports an expiry, as [`FeatureEvent::is_expiry`].
+    pub(crate) fn is_expiry(&self) -> bool {
+        self.0.is_expiry()
     }
 }
 
@@ -81,6 +91,7 @@ trait ErasedEvent: Any + fmt::Debug + Send + Sync {
     fn describe(&self) -> Option<String>;
     fn culprit(&self) -> Option<KgcId>;
     fn progress(&self) -> Option<StandInProgress>;
+    fn is_expiry(&self) -> bool;
 }
 
 impl<E: FeatureEvent> ErasedEvent for E {
@@ -98,6 +109,10 @@ impl<E: FeatureEvent> ErasedEvent for E {
 
     fn progress(&self) -> Option<StandInProgress> {
         FeatureEvent::progress(self)
+    }
+
+    fn is_expiry(&self) -> bool {
+        FeatureEvent::is_expiry(self)
     }
 }
 

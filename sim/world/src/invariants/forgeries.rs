@@ -91,7 +91,8 @@ fn observe_forgery<S: Suite>(
         Ok(Message::ShortRekey(short)) => short.header.epoch > held.epoch,
         _ => false,
     };
-    if ended {
+    let expired = |event: &NodeEvent| matches!(event, NodeEvent::Feature(event) if event.is_expiry());
+    if ended || step.events().any(expired) {
         return;
     }
     let now = world.edge(number).and_then(|edge| edge.status().epoch);
