@@ -4,8 +4,8 @@
 //! Both are of `quiver-link`, which boards and gateways run.
 
 mod erasure_code;
-mod repeating;
+mod repeats;
 
 pub use self::erasure_code::{Coding, ObservedLoss};
-pub(crate) use self::repeating::Repeating;
-pub use self::repeating::Repeats;
+pub(crate) use self::repeats::Repeating;
+pub use self::repeats::Repeats;
