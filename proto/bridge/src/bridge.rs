@@ -101,15 +101,15 @@ impl ObeyedGrounds {
     }
 }
 
-/// Carriers that are open, and what they share with the bridge.
-struct OpenCarriers {
+/// Open carriers, and what they share with the bridge.
+struct CarrierSet {
     carriers: Vec<OpenCarrier>,
     arrived: mpsc::Receiver<Arrived>,
     context: CarrierContext,
     tasks: JoinSet<()>,
 }
 
-impl OpenCarriers {
+impl CarrierSet {
     fn none() -> Self {
         let (sender, arrived) = mpsc::channel(ARRIVED);
         let context =
@@ -185,7 +185,7 @@ impl<S: Suite> Bridge<S> {
         clock: fn() -> Option<Duration>,
         report: BridgeReport,
     ) -> Result<Self, BridgeError> {
-        let mut opened = OpenCarriers::none();
+        let mut opened = CarrierSet::none();
         for (index, carrier) in settings.carriers.iter().enumerate() {
             let carrier = carrier::open(carrier, index, &opened.context, &mut opened.tasks).await?;
             opened.carriers.push(carrier);
@@ -204,7 +204,7 @@ impl<S: Suite> Bridge<S> {
         report: BridgeReport,
         carrier: MemoryCarrier,
     ) -> Result<Self, BridgeError> {
-        let mut opened = OpenCarriers::none();
+        let mut opened = CarrierSet::none();
         opened.carriers.push(carrier.open(&opened.context, &mut opened.tasks));
         Self::with_carriers(settings, deployment, clock, report, opened).await
     }
@@ -214,9 +214,9 @@ impl<S: Suite> Bridge<S> {
         deployment: Deployment<S>,
         clock: fn() -> Option<Duration>,
         report: BridgeReport,
-        opened: OpenCarriers,
+        opened: CarrierSet,
     ) -> Result<Self, BridgeError> {
-        let OpenCarriers { carriers, arrived, context, mut tasks } = opened;
+        let CarrierSet { carriers, arrived, context, mut tasks } = opened;
         let (opened_links, events) = mpsc::channel(EVENTS);
         let next = Arc::new(AtomicU64::new(0));
         let drained = Arc::new(Notify::new());

@@ -6,7 +6,7 @@ use quiver_mavlink::Dropped;
 /// [label](Self::label).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FrameDrop {
-    /// This end holds no valid key of the group.
+    /// No valid key of the group is held by this end.
     NoKey,
     /// The leader granted the sender no system id.
     NoSystemId,

@@ -99,7 +99,7 @@ pub struct GroupStateSender {
     obstacle: watch::Sender<Option<MissingKeyReason>>,
 }
 
-/// What a bridge learns of its group: the receivers of [`bridge_channels`].
+/// Receivers by which a bridge learns of its group, made by [`bridge_channels`].
 #[derive(Debug)]
 pub struct BridgeInputs<S: Suite> {
     pub(crate) keys: watch::Receiver<Option<Arc<EpochKeys<S>>>>,

@@ -14,7 +14,7 @@ use quiver_group::{Leader, LeaderConfig, LeaderRecord};
 use quiver_machine::Route;
 use quiver_net::Multiaddr;
 use quiver_report::Progress;
-use quiver_world::master_key::{MasterKey, Single};
+use quiver_world::master_key::{MasterKey, SingleMasterKey};
 
 use super::event_log::EventLog;
 use super::features::{self, LiveLeaderNode};
@@ -57,7 +57,7 @@ impl Founder<Ristretto255> {
         let called = name("simulation")?;
         let keys = match plan.quorum() {
             None => {
-                let master_key = Box::new(Single::found::<Ristretto255>(&mut rng));
+                let master_key = Box::new(SingleMasterKey::found::<Ristretto255>(&mut rng));
                 FoundedKeys { master_key, release: None, took: None }
             }
             Some(parameters) => key_generation::generate(plan, progress, called.clone(), parameters).await?,

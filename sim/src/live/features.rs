@@ -1,5 +1,5 @@
 //! Features of the live world: the machines that are composed of them, and the places at which a world asks them.
-//! Nothing else of the world names the features' crates, except the features' own modules.
+//! No other file of the world names the features' crates, except the features' own modules.
 
 use std::sync::Arc;
 

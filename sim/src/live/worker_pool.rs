@@ -357,7 +357,7 @@ impl WorkerReader {
 }
 
 impl Worker {
-    /// Those of these drones that the worker hosts.
+    /// Drones among these that the worker hosts.
     pub(super) fn hosted_of(&self, drones: &[u32]) -> Vec<u32> {
         drones.iter().copied().filter(|drone| self.drones.binary_search(drone).is_ok()).collect()
     }

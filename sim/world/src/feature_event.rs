@@ -10,7 +10,7 @@ use crate::step::StandInProgress;
 
 /// An event of a feature's machine or part.
 ///
-/// Its `Debug` text enters the [digest](crate::Step::digest) of a traced step.
+/// The `Debug` text enters the [digest](crate::Step::digest) of a traced step.
 pub trait FeatureEvent: fmt::Debug + Eq + Send + Sync + 'static {
     /// Describes the event for a trace, without the node's name; `None` if it is no part of a story.
     fn describe(&self) -> Option<String> {

@@ -52,9 +52,9 @@ pub trait MasterKeySuite: Suite {
 }
 
 /// One KGC, with all of it. The secret is encoded.
-pub struct Single(Zeroizing<Vec<u8>>);
+pub struct SingleMasterKey(Zeroizing<Vec<u8>>);
 
-impl Single {
+impl SingleMasterKey {
     /// Draws the secret.
     pub fn found<S: Suite>(rng: &mut (impl CryptoRngCore + ?Sized)) -> Self {
         Self(MasterSecret::<S>::generate(rng).encode())
@@ -70,7 +70,7 @@ impl Single {
     }
 }
 
-impl<S: Suite> MasterKey<S> for Single {
+impl<S: Suite> MasterKey<S> for SingleMasterKey {
     fn public(&self) -> Element<S> {
         self.secret().public()
     }

@@ -30,7 +30,7 @@ struct Configured {
     signing: Option<Signing>,
     /// Frames that its programs did not take in time.
     not_taken: u64,
-    /// Those of them that the log has told of.
+    /// Frames among them that the log has told of.
     logged_not_taken: u64,
     /// Reasons for which something was dropped, and of which the log has said so.
     refused: BTreeSet<FrameDrop>,

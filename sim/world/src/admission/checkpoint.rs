@@ -355,12 +355,13 @@ mod tests {
     use quiver_ainq::Ristretto255;
 
     use super::*;
-    use crate::master_key::Single;
+    use crate::master_key::SingleMasterKey;
 
     const NOW: UnixTime = 1_000_000;
 
     fn deployment(called: &str, seed: u64) -> (Box<dyn MasterKey<Ristretto255>>, Deployment<Ristretto255>) {
-        let master = Single::found::<Ristretto255>(&mut rng_stream::generator(seed, RngStream::Checkpoint));
+        let master =
+            SingleMasterKey::found::<Ristretto255>(&mut rng_stream::generator(seed, RngStream::Checkpoint));
         let deployment = Deployment::new(Name::new(called).unwrap(), master.public());
         (Box::new(master), deployment)
     }

@@ -28,7 +28,7 @@ use rand_core::{RngCore, SeedableRng};
 
 use super::checkpoint::{Checkpoint, CheckpointContext, CheckpointError, Rules};
 use crate::EPOCH_START;
-use crate::master_key::Single;
+use crate::master_key::SingleMasterKey;
 use crate::rng_stream::below;
 
 /// The leader, as drones see it; and how its gate sees a drone.
@@ -113,7 +113,7 @@ impl<S: Suite> TaggingLeader<S> {
         let master = MasterSecret::<S>::generate(&mut rng);
         let deployment = Deployment::new(Name::new("tagging")?, master.public());
         let group = Name::new("alpha")?;
-        let master_key = Single::of(&master);
+        let master_key = SingleMasterKey::of(&master);
         let now = EPOCH_START + BEGINNING.as_secs();
         let place =
             CheckpointContext { deployment: &deployment, master_key: &master_key, group: &group, seed, now };

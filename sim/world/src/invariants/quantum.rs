@@ -73,7 +73,7 @@ struct Double<S: Suite> {
     captures: Vec<DroneCapture>,
 }
 
-/// What the adversary had of a drone when it was captured.
+/// Secrets of a drone that its capture gave the adversary.
 #[derive(Clone)]
 struct DroneCapture {
     /// Newest term of each leader that the drone had followed.

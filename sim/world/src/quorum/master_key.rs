@@ -18,7 +18,7 @@ use rand_core::CryptoRngCore;
 use zeroize::Zeroizing;
 
 use crate::fleet::{DEPLOYMENT, name};
-use crate::master_key::{MasterKey, MasterKeySuite, Single};
+use crate::master_key::{MasterKey, MasterKeySuite, SingleMasterKey};
 use crate::{Sabotage, Setup, WorldError};
 
 /// Result of a key generation.
@@ -153,7 +153,7 @@ impl<S: QuorumSuite> MasterKeySuite for S {
     fn found_master_key(setup: &Setup, rng: &mut ChaCha8Rng) -> Result<Box<dyn MasterKey<Self>>, WorldError> {
         check_quorum(setup.kgcs, setup.threshold).map_err(WorldError::Quorum)?;
         if setup.kgcs == 1 {
-            return Ok(Box::new(Single::found::<S>(rng)));
+            return Ok(Box::new(SingleMasterKey::found::<S>(rng)));
         }
         let low = u16::from(setup.sabotage == Sabotage::LowDegree);
         let founded = QuorumParameters::new(setup.kgcs, setup.threshold - low)

@@ -29,7 +29,7 @@ pub(in crate::leader) enum EpochDelivery {
     Opening,
     /// Each member is sent the wraps on its path, because all of them are more than links of their own should carry.
     Branches,
-    /// As with branches, but relays are sent all wraps and cut the parts of those behind them (§21.3).
+    /// Branches, but relays are sent all wraps and cut the parts of those behind them (§21.3).
     RelayCut,
 }
 
