@@ -205,3 +205,41 @@ fn proof_of_two_headers_without_its_cause_is_refused() {
     }
     assert!(tally.0["before its cause"].0 >= 20 && tally.0["left out"].0 >= 10, "{:?}", tally.0);
 }
+
+#[test]
+fn list_of_a_kgc_that_had_proof_names_the_leader() {
+    let table = Table::read();
+    let mut refused = 0;
+    let lives = few_lives(|kind| *kind == Kind::FLAT, &[3], Lives::record_with_two_keys_and_a_list);
+    for (what, life) in &lives {
+        accept(what, &table, life);
+        let is_list = |step: &&Step| match step {
+            Step::Sent { from, bytes, .. } => {
+                from.starts_with("kgc")
+                    && matches!(
+                        wire::decode(&life.deployment, bytes).as_deref(),
+                        Ok(Message::RevocationList(_))
+                    )
+            }
+            _ => false,
+        };
+        for (place, _) in convicted(life).into_iter().filter(|(_, at)| at.starts_with("kgc")) {
+            let (before, conviction) = (&life.steps[..place], &life.steps[place]);
+            // The one list that it had signed, and sends now for the first time.
+            let Some(list) = before.iter().rfind(is_list) else { continue };
+            let others: Vec<&Step> = before.iter().filter(|step| !is_list(step)).collect();
+            let start = Prefix::new(life, &table);
+            let without = others.iter().copied().chain([list]);
+            assert!(!start.refuses(without), "{what}: a list of a KGC that has no proof");
+            if life.group.kgcs.len() == 1 {
+                let after = others.iter().copied().chain([conviction, list]);
+                assert!(
+                    start.refuses(after),
+                    "{what}: a list without the leader against which there is proof"
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0, "no KGC had sent a list before it had proof");
+}

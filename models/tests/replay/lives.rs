@@ -149,10 +149,20 @@ impl Lives {
 
     /// Records the life of a seed in which a leader opens a term under both of its keys, whose headers cross soon.
     pub(crate) fn record_with_two_keys(&self, seed: u64) -> Recording {
+        self.record_with_more(seed, |_| Vec::new())
+    }
+
+    /// The same, with a drone that is revoked before, so that the KGC's list has a number then.
+    pub(crate) fn record_with_two_keys_and_a_list(&self, seed: u64) -> Recording {
+        self.record_with_more(seed, |calm| vec![(calm / 4, Action::Revoke(0))])
+    }
+
+    fn record_with_more(&self, seed: u64, more: impl Fn(Duration) -> Vec<(Duration, Action)>) -> Recording {
         let mut plan = self.base.plan(seed);
         let crossing = Duration::from_secs(4);
         let double = Action::DoubleTerm { rounds: 1, split: 0x5555_5555, crossing };
         plan.actions.push((plan.calm / 2, double));
+        plan.actions.extend(more(plan.calm));
         plan.actions.sort_by_key(|(at, _)| *at);
         self.record_plan(seed, &plan)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quiver_mavlink::{
     EndpointConfig, EndpointId, Frame, FrameReader, MavlinkError, Router, STX_V1, Signing, SigningKey,
 };
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::Instant;
 
 use super::wide_ids::{Notice, ProgramIds, WideFrames};
@@ -246,11 +246,8 @@ impl BridgeLinks {
     /// Hands a frame to the program, or says why not. The notice for its operator is then in
     /// [`BridgeLinks::take_notice`].
     pub(super) fn deliver(&mut self, to: EndpointId, bytes: &[u8]) -> Result<(), FrameDrop> {
-        let link =
-            self.by_id.get(&to).and_then(|link| self.links.get_mut(link)).ok_or(FrameDrop::ProgramBehind)?;
-        let Some(endpoint) = self.endpoints.get_mut(link.endpoint) else {
-            return Err(FrameDrop::ProgramBehind);
-        };
+        let link = self.by_id.get(&to).and_then(|link| self.links.get_mut(link)).ok_or(FrameDrop::Closed)?;
+        let endpoint = self.endpoints.get_mut(link.endpoint).ok_or(FrameDrop::Closed)?;
         let frame = Frame::parse(bytes);
         if let Ok(frame) = &frame
             && let Some(notice) = link.program.meet(*frame, &mut endpoint.wide)
@@ -274,9 +271,12 @@ impl BridgeLinks {
             _ => bytes.to_vec(),
         };
         // Not waited for here, because one task serves all programs and carriers.
-        link.out.try_send(bytes).map_err(|_| {
-            endpoint.not_taken += 1;
-            FrameDrop::ProgramBehind
+        link.out.try_send(bytes).map_err(|refused| match refused {
+            TrySendError::Full(_) => {
+                endpoint.not_taken += 1;
+                FrameDrop::ProgramBehind
+            }
+            TrySendError::Closed(_) => FrameDrop::Closed,
         })
     }
 
@@ -350,7 +350,29 @@ impl BridgeLinks {
 
 #[cfg(test)]
 mod tests {
+    use quiver_mavlink::Endpoint;
+
     use super::*;
+
+    #[test]
+    fn frames_for_a_link_that_is_closed_are_not_said_to_be_for_a_slow_program() {
+        let endpoint: Endpoint = "udpin:127.0.0.1:14550".parse().expect("endpoint");
+        let endpoints = vec![EndpointConfig::new("one".into(), endpoint)];
+        let mut router = Router::new(Duration::ZERO, None);
+        let mut links = BridgeLinks::new(endpoints, vec![None], || None);
+        let (out, mut program) = mpsc::channel(1);
+        links.open(&mut router, 0, 7, out);
+        let to = links.ids()[0];
+        let dropped = |links: &BridgeLinks| links.by_endpoint().map(|endpoint| endpoint.dropped).sum::<u64>();
+        assert_eq!(links.deliver(to, &[1]), Ok(()));
+        assert_eq!((links.deliver(to, &[2]), dropped(&links)), (Err(FrameDrop::ProgramBehind), 1));
+        assert_eq!(program.try_recv(), Ok(vec![1]));
+        // Its task has ended, which the bridge has not heard yet; then it has.
+        drop(program);
+        assert_eq!((links.deliver(to, &[3]), dropped(&links)), (Err(FrameDrop::Closed), 1));
+        links.close(&mut router, 7);
+        assert_eq!((links.deliver(to, &[4]), dropped(&links)), (Err(FrameDrop::Closed), 1));
+    }
 
     #[test]
     fn refusal_names_endpoint_system_and_reason() {
