@@ -22,6 +22,7 @@ declare -A found=(
     [packaging]='command -v pkg-config && command -v readelf && command -v dpkg-deb && command -v aarch64-linux-gnu-gcc'
     [tshark]='command -v tshark'
     [mpi]='command -v mpirun && command -v mpicc && ls /usr/lib/llvm-*/lib/libclang*.so*'
+    [opam]='command -v opam && command -v ocamlopt && command -v curl && command -v unzip'
 ) packages=(
     [faketime]=libfaketime
     [browser]=chromium
@@ -35,6 +36,7 @@ declare -A found=(
     [packaging]='pkg-config binutils dpkg gcc-aarch64-linux-gnu libc6-dev-arm64-cross'
     [tshark]=tshark
     [mpi]='openmpi-bin libopenmpi-dev libclang-dev'
+    [opam]='opam ocaml-nox make gcc patch bzip2 unzip curl git'
 )
 # Python environments, by name, with the files that name their packages, versions and hashes (.ci/pin). Those of MAVProxy are apart,
 # because of what it depends on nothing is used but what `mavlink` has.
