@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quiver_admission::{AdmissionMessage, AnonymousEvent};
-use quiver_ainq::{Epoch, Suite};
+use quiver_ainq::{Epoch, Suite, UnixTime};
 use quiver_group::LeaderEvent;
 use quiver_machine::Destination;
 
@@ -45,6 +45,8 @@ pub(crate) struct AnonymousAdmission {
     answering: BTreeSet<(u32, u32)>,
     /// Number of answers by edge, leader and period.
     answered: BTreeMap<(u32, NodeId, u64), u32>,
+    /// Time since which the disk of a leader holds up what it decided then.
+    held_up: BTreeMap<NodeId, UnixTime>,
 }
 
 impl<S: Suite> InvariantCheck<S> for AnonymousAdmission {
@@ -58,8 +60,16 @@ impl<S: Suite> InvariantCheck<S> for AnonymousAdmission {
                 let activated = step
                     .events()
                     .any(|event| matches!(event, NodeEvent::Leader(LeaderEvent::EpochActivated { .. })));
+                // An epoch is said to be in force once it is durable, and was made before.
+                let now = world.clock(step.node).unix;
+                let made = self.held_up.get(&step.node).copied().unwrap_or(now);
                 if activated && !died(step) {
-                    check_roster(world, step, ordinal, evidence);
+                    check_roster(world, step, (ordinal, made), evidence);
+                }
+                if world.stalled(step.node) {
+                    self.held_up.entry(step.node).or_insert(now);
+                } else {
+                    self.held_up.remove(&step.node);
                 }
             }
             NodeId::Edge(_) | NodeId::Kgc(_) | NodeId::Relay(_) => {}
@@ -120,15 +130,19 @@ fn observe_drone<S: Suite>(world: &World<S>, step: &Step, number: u32, evidence:
     }
 }
 
-/// Checks a new epoch: where a policy is demanded, no member is named, and no anonymous one has outlived
-/// its period.
-fn check_roster<S: Suite>(world: &World<S>, step: &Step, ordinal: u16, evidence: &mut Evidence) {
+/// Checks a new epoch that a leader made at this time: where a policy is demanded, no member is named, and no
+/// anonymous one has outlived its period.
+fn check_roster<S: Suite>(
+    world: &World<S>,
+    step: &Step,
+    (ordinal, made): (u16, UnixTime),
+    evidence: &mut Evidence,
+) {
     let Some(leader) = world.leader(ordinal).filter(|_| world.fleet().checkpoint().is_some()) else {
         return;
     };
-    let now = world.clock(step.node).unix;
     let named = leader.members().count();
-    let over = leader.anonymous_members().filter(|(_, member)| member.until <= now).count();
+    let over = leader.anonymous_members().filter(|(_, member)| member.until <= made).count();
     let ends = leader.anonymous_members().map(|(_, member)| member.until).min();
     let valid_until = leader.status().valid_until;
     evidence.findings.require(Invariant::NoUnauthorisedMember, step, named == 0, || {

@@ -14,8 +14,8 @@ use quiver_world::admission::{
 use quiver_world::check::{CheckSetup, SeedChecker};
 use quiver_world::run::{PhaseCosts, RunPlan, run};
 use quiver_world::{
-    Action, Cause, Effect, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Setup, Step, StepObserver,
-    World, WorldSuite,
+    Action, Cause, DiskState, Effect, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Setup, Step,
+    StepObserver, World, WorldSuite,
 };
 
 type S = InsecureToy;
@@ -267,6 +267,47 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
     );
     // A pseudonym that another drone had, and a key that is none of the drone's epochs.
     assert!(reports(inside[0], admitted(1)).contains(&Invariant::Unlinkability));
+}
+
+/// The disk of a leader takes an epoch half a second after it was made, and in between all memberships end.
+#[test]
+fn epoch_that_was_made_before_the_period_ended_and_is_durable_afterwards_is_no_fault_and_a_later_one_is() {
+    for strategy in BOTH {
+        let mut scene = Scene::new(setup(strategy, 1, 20), 0..20);
+        let inside = scene.inside(0..20);
+        let leader = NodeId::Leader(0);
+        let before = |millis| PERIOD - Duration::from_millis(millis);
+        scene.world.schedule(before(300), Action::Disk(leader, DiskState::Failing(1)));
+        scene.world.schedule(before(200), Action::Rekey);
+        scene.world.run_until(before(100), &mut scene.counter);
+        assert!(scene.world.stalled(leader), "its disk holds the epoch up");
+        scene.counter.events.clear();
+        scene.world.run_until(PERIOD + Duration::from_millis(350), &mut scene.counter);
+        let made = |(_, event): &(NodeId, NodeEvent)| match event {
+            NodeEvent::Leader(LeaderEvent::EpochActivated { members, .. }) => Some(*members),
+            _ => None,
+        };
+        let members: Vec<usize> = scene.counter.events.iter().filter_map(made).collect();
+        assert_eq!(members, [inside.len()]);
+        assert_eq!(scene.counter.invariants.violations(), []);
+        // Were it another epoch, it would have been made now.
+        let again = scene.counter.events.iter().find(|event| made(event).is_some()).cloned().unwrap().1;
+        let step = Step {
+            at: scene.world.time(),
+            node: leader,
+            cause: Cause::Deadline,
+            effects: vec![Effect::Reported(Box::new(again))],
+            cpu: Duration::ZERO,
+            digest: None,
+            account: None,
+        };
+        let mut later = Invariants::new(&scene.world, false);
+        later.on_step(&scene.world, &step);
+        let found: Vec<_> = later.violations().iter().map(|violation| violation.invariant).collect();
+        assert!(found.contains(&Invariant::Admission), "{found:?}");
+        scene.run_into_the_next_period();
+        scene.converged();
+    }
 }
 
 #[test]

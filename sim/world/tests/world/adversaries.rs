@@ -123,6 +123,7 @@ fn invariants_know_what_rare_lives_have_shown_to_be_right() {
         (CheckSetup { leaders: 3, ..CheckSetup::default() }, 6_000_412),
         (CheckSetup { relays: 3, ..tree }, 7_000_612),
         (CheckSetup { edges: 10, admission: true, ..CheckSetup::default() }, 9_000_060),
+        (CheckSetup { edges: 10, admission: true, ..CheckSetup::default() }, 100_000_251),
     ];
     for (setup, seed) in lives {
         let outcome = SeedChecker::new(setup).unwrap().check(seed).unwrap();
