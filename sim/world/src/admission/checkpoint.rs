@@ -1,6 +1,7 @@
 //! The certification authority, the policy that the KGCs signed, and what drones have.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quiver_abke::{Authority, AuthorityKey, Credential};
@@ -39,6 +40,10 @@ pub const ANSWERS: u32 = 8;
 const REACH: u64 = 1000;
 /// Maximum length of a statement in a checkpoint's bytes.
 const MAX_STATEMENT: usize = 2 * MAX_TEXT;
+/// Number of periods whose slot keys are kept.
+const KEPT_PERIODS: usize = 8;
+/// Number of credentials that are kept, of some 4 KB each.
+const KEPT_CREDENTIALS: usize = 256;
 /// Time limit of a run: very many share one processor.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -85,7 +90,7 @@ impl Rules {
 }
 
 /// Fields of a drone, to be certified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, derive_more::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, derive_more::Display)]
 #[display("x={x} y={y} battery={battery}")]
 pub struct CertifiedFields {
     /// Metres to the east.
@@ -110,6 +115,30 @@ pub struct CheckpointContext<'a, S: Suite> {
     pub now: UnixTime,
 }
 
+/// Slot keys and credentials that were made before: worlds that begin with the same enrolled drones ask for the same
+/// ones again. Those of the first periods go when there are too many.
+#[derive(Default)]
+struct Made {
+    authorities: BTreeMap<u64, Arc<Authority>>,
+    credentials: BTreeMap<(u64, u32, CertifiedFields), Credential>,
+}
+
+impl Made {
+    fn keep_authority(&mut self, authority: &Arc<Authority>) {
+        self.authorities.insert(authority.key().period(), Arc::clone(authority));
+        if self.authorities.len() > KEPT_PERIODS {
+            self.authorities.pop_first();
+        }
+    }
+
+    fn keep_credential(&mut self, of: (u64, u32, CertifiedFields), credential: &Credential) {
+        self.credentials.insert(of, credential.clone());
+        if self.credentials.len() > KEPT_CREDENTIALS {
+            self.credentials.pop_first();
+        }
+    }
+}
+
 /// An authority and a policy. Everything about them follows from a seed.
 #[derive(derive_more::Debug)]
 #[debug("Checkpoint {{ policy: {:?}, .. }}", self.policy())]
@@ -120,8 +149,7 @@ pub struct Checkpoint<S: Suite> {
     terms: CertificationTerms,
     /// All slot keys follow from it.
     secret: Secret<32>,
-    /// Slot keys of the period that was asked for last.
-    slots: Mutex<Option<Arc<Authority>>>,
+    made: Mutex<Made>,
     policy: VerifiedPolicy<S>,
     compiled: Policy,
     answers: u32,
@@ -171,7 +199,7 @@ impl<S: Suite> Checkpoint<S> {
             authority,
             terms,
             secret: Secret::random(&mut rng),
-            slots: Mutex::new(None),
+            made: Mutex::default(),
             policy,
             compiled,
             answers: rules.answers,
@@ -226,7 +254,7 @@ impl<S: Suite> Checkpoint<S> {
             compiled: policy.compile(group, &authority, now)?,
             authority,
             secret,
-            slots: Mutex::new(None),
+            made: Mutex::default(),
             policy,
             answers,
             seed,
@@ -264,14 +292,17 @@ impl<S: Suite> Checkpoint<S> {
     }
 
     fn slots(&self, period: u64) -> Result<Arc<Authority>, CheckpointError> {
-        // Derived keys are whole even after a panic.
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = slots.as_ref().filter(|known| known.key().period() == period) {
+        if let Some(known) = self.made().authorities.get(&period) {
             return Ok(Arc::clone(known));
         }
         let derived = Arc::new(Authority::derive(&self.secret, period, self.terms.schema().bits())?);
-        *slots = Some(Arc::clone(&derived));
+        self.made().keep_authority(&derived);
         Ok(derived)
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        // Whole even after a panic, because nothing is computed meanwhile.
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The public slot keys of a period, for leaders.
@@ -324,8 +355,14 @@ impl<S: Suite> Checkpoint<S> {
         fields: &CertifiedFields,
         period: u64,
     ) -> Result<Credential, CheckpointError> {
+        let of = (period, drone, *fields);
+        if let Some(known) = self.made().credentials.get(&of) {
+            return Ok(known.clone());
+        }
         let mut rng = rng_stream::generator(self.seed, RngStream::Certifier(drone, period, *fields));
-        Ok(self.slots(period)?.certify(&self.bits(fields)?, &mut rng)?)
+        let credential = self.slots(period)?.certify(&self.bits(fields)?, &mut rng)?;
+        self.made().keep_credential(of, &credential);
+        Ok(credential)
     }
 
     /// Configuration of an anonymous edge.
@@ -388,6 +425,41 @@ mod tests {
             assert_eq!(restored.fields(drone), fields);
             assert_eq!(restored.admits(&fields).unwrap(), founded.admits(&fields).unwrap());
         }
+    }
+
+    #[test]
+    fn credential_is_the_same_whenever_it_is_asked_for_and_few_are_kept() {
+        let (master, deployment) = deployment("one", 1);
+        let group = Name::new("alpha").unwrap();
+        let place = CheckpointContext {
+            deployment: &deployment,
+            master_key: &*master,
+            group: &group,
+            seed: 7,
+            now: NOW,
+        };
+        let one = Checkpoint::found(&place, &Rules::of(FENCE)).unwrap();
+        let other = Checkpoint::restore((&deployment, &group), &one.bytes(), (7, NOW)).unwrap();
+        let period = one.period_at(NOW);
+        let fields = one.fields(3);
+        let moved = CertifiedFields { x: fields.x ^ 1, ..fields };
+        let asked = [(3, fields, period), (4, fields, period), (3, moved, period), (3, fields, period + 1)];
+        let certify = |checkpoint: &Checkpoint<Ristretto255>, (drone, fields, period)| {
+            checkpoint.certify(drone, &fields, period).unwrap()
+        };
+        let first = asked.map(|asked| certify(&one, asked).encode());
+        for (asked, first) in asked.into_iter().zip(&first) {
+            assert_eq!(&certify(&one, asked).encode(), first);
+            assert_eq!(&certify(&other, asked).encode(), first);
+        }
+        assert!((0..4).all(|one| (0..one).all(|other| first[one] != first[other])));
+        let credential = certify(&one, asked[0]);
+        for drone in 0..2 * u32::try_from(KEPT_CREDENTIALS).unwrap() {
+            one.made().keep_credential((period, drone, fields), &credential);
+        }
+        (0..2 * KEPT_PERIODS as u64).for_each(|more| drop(one.slot_keys(period + more).unwrap()));
+        let made = one.made();
+        assert_eq!((made.credentials.len(), made.authorities.len()), (KEPT_CREDENTIALS, KEPT_PERIODS));
     }
 
     #[test]
