@@ -61,7 +61,6 @@ pub struct Fleet<S: Suite> {
     pub(crate) strangers_from: u32,
     pub(crate) max_members: u32,
     pub(crate) strategy: StrategyKind,
-    pub(crate) shared_medium: bool,
     pub(crate) leader_timing: LeaderTiming,
     pub(crate) edge_timing: EdgeTiming,
 }
@@ -85,7 +84,6 @@ impl<S: MasterKeySuite> Fleet<S> {
             strangers_from: members,
             max_members: members.saturating_mul(2).clamp(64, 1 << 20),
             strategy: setup.strategy,
-            shared_medium: setup.shared_medium,
             leader_timing: setup.leader_timing,
             edge_timing: setup.edge_timing,
         })
@@ -169,16 +167,17 @@ impl<S: Suite> Fleet<S> {
         Ok(DroneNode::new(edge, self.features.companion(&self.deployment)))
     }
 
-    pub(crate) fn leader(&self, ordinal: u16, with_token: bool) -> LeaderConfig<S> {
+    /// Configuration of a leader. The medium is a world's own: worlds of one fleet may have others.
+    pub(crate) fn leader(&self, ordinal: u16, shared_medium: bool) -> LeaderConfig<S> {
         LeaderConfig {
             deployment: self.deployment.clone(),
             group: self.group.clone(),
-            token: with_token.then(|| self.token(NodeId::Leader(ordinal))),
+            token: Some(self.token(NodeId::Leader(ordinal))),
             kgcs: self.master_key.kgcs(),
             allow: BTreeSet::new(),
             max_members: self.max_members,
             strategy: self.strategy,
-            shared_medium: self.shared_medium,
+            shared_medium,
             timing: self.leader_timing,
         }
     }

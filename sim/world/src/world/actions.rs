@@ -254,9 +254,10 @@ impl<S: Suite> World<S> {
                 machine.map(|machine| sim_node.power_on(now, machine, rng(life + 1)))
             }
             NodeId::Leader(ordinal) => {
+                let config = fleet.leader(ordinal, kernel.setup.shared_medium);
                 let sim_node = kernel.nodes.leader_node_mut(ordinal)?;
                 let records = sim_node.disk.records.iter().cloned().map(Either::into_left);
-                let machine = Leader::new(fleet.leader(ordinal, true), records);
+                let machine = Leader::new(config, records);
                 let machine = machine.map(|machine| leader_node(&fleet, machine.with_kem(kem), unix));
                 machine.map(|machine| sim_node.power_on(now, machine, rng(sim_node.life + 1)))
             }

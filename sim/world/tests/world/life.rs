@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
-use quiver_ainq::{Name, Ristretto255, Suite};
-use quiver_world::{Action, InsecureToy, MasterKeySuite, NoObserver, NodeId, Setup, World};
+use quiver_ainq::{EpochKind, EpochPart, Name, Ristretto255, StrategyKind, Suite};
+use quiver_kem::KemSetting;
+use quiver_message::Message;
+use quiver_world::check::{ActionPlan, Base, CheckSetup, StartState};
+use quiver_world::{
+    Action, Effect, InsecureToy, MasterKeySuite, NoObserver, NodeId, Setup, Step, StepObserver, World,
+};
 
 fn keys<S: Suite>(world: &World<S>) -> Vec<Option<Vec<u8>>> {
     let name = Name::new("test").unwrap();
@@ -52,6 +57,51 @@ fn a_group_lives_on_every_suite() {
 #[test]
 fn a_group_lives_when_steps_are_taken_on_all_cores() {
     lives::<InsecureToy>(true);
+}
+
+/// Openings that the leader sends: with wraps for all members, and with parts for one.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Openings {
+    for_all: usize,
+    for_one: usize,
+}
+
+impl StepObserver<InsecureToy> for Openings {
+    fn on_step(&mut self, world: &World<InsecureToy>, step: &Step) {
+        for effect in &step.effects {
+            let (NodeId::Leader(_), Effect::Sent { payload, .. }) = (step.node, effect) else { continue };
+            let Ok(Message::Rekey(rekey)) = Message::decode(world.fleet().deployment(), payload) else {
+                continue;
+            };
+            match rekey.part {
+                Some(_) if rekey.header.core.kind != EpochKind::Open => {}
+                Some(EpochPart::Delta(_)) => self.for_all += 1,
+                Some(EpochPart::Entry(_) | EpochPart::Path(_)) => self.for_one += 1,
+                None => {}
+            }
+        }
+    }
+}
+
+/// Under tree an opening is broadcast over a shared medium, and not over links (docs/protocol.md, §7.5).
+#[test]
+fn every_second_seed_lives_over_links_whatever_it_begins_with() {
+    let setup = CheckSetup { strategy: StrategyKind::Tree, ..CheckSetup::default() };
+    let base = Base::<InsecureToy>::new(setup, KemSetting::None).unwrap();
+    for beginning in [StartState::Nothing, StartState::Enrolled, StartState::Formed] {
+        for seed in [2, 3] {
+            let joins = (0..setup.edges).map(|edge| (Duration::from_secs(5), Action::Join(edge)));
+            let restart = [Action::Stop(NodeId::Leader(0)), Action::Start(NodeId::Leader(0))];
+            let actions = joins.chain((10..).map(Duration::from_secs).zip(restart)).collect();
+            let plan = ActionPlan { seed, beginning, actions, calm: Duration::from_secs(20) };
+            let mut openings = Openings::default();
+            assert_eq!(base.watch(&plan, &mut openings).unwrap(), None);
+            // Whoever asks is sent a part of its own over either.
+            let Openings { for_all, for_one } = openings;
+            let expected = if seed == 2 { for_all > 0 } else { for_all == 0 && for_one >= 20 };
+            assert!(expected, "{beginning:?}, seed {seed}: {openings:?}");
+        }
+    }
 }
 
 #[test]
