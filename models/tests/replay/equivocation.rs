@@ -231,14 +231,11 @@ fn list_of_a_kgc_that_had_proof_names_the_leader() {
             let start = Prefix::new(life, &table);
             let without = others.iter().copied().chain([list]);
             assert!(!start.refuses(without), "{what}: a list of a KGC that has no proof");
-            if life.group.kgcs.len() == 1 {
-                let after = others.iter().copied().chain([conviction, list]);
-                assert!(
-                    start.refuses(after),
-                    "{what}: a list without the leader against which there is proof"
-                );
-                refused += 1;
-            }
+            let proof = others.iter().copied().chain([conviction]);
+            assert!(!start.refuses(proof.clone()), "{what}: proof beside a list that nobody was sent");
+            let after = proof.chain([list]);
+            assert!(start.refuses(after), "{what}: a list without the leader against which there is proof");
+            refused += 1;
         }
     }
     assert!(refused > 0, "no KGC had sent a list before it had proof");
