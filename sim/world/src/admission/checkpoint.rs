@@ -118,24 +118,16 @@ pub struct CheckpointContext<'a, S: Suite> {
 /// Slot keys and credentials that were made before: worlds that begin with the same enrolled drones ask for the same
 /// ones again. Those of the first periods go when there are too many.
 #[derive(Default)]
-struct Made {
+struct IssuedCredentials {
     authorities: BTreeMap<u64, Arc<Authority>>,
     credentials: BTreeMap<(u64, u32, CertifiedFields), Credential>,
 }
 
-impl Made {
-    fn keep_authority(&mut self, authority: &Arc<Authority>) {
-        self.authorities.insert(authority.key().period(), Arc::clone(authority));
-        if self.authorities.len() > KEPT_PERIODS {
-            self.authorities.pop_first();
-        }
-    }
-
-    fn keep_credential(&mut self, of: (u64, u32, CertifiedFields), credential: &Credential) {
-        self.credentials.insert(of, credential.clone());
-        if self.credentials.len() > KEPT_CREDENTIALS {
-            self.credentials.pop_first();
-        }
+/// Keeps a value, and at most so many of them.
+fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, most: usize, key: K, value: V) {
+    kept.insert(key, value);
+    if kept.len() > most {
+        kept.pop_first();
     }
 }
 
@@ -149,7 +141,7 @@ pub struct Checkpoint<S: Suite> {
     terms: CertificationTerms,
     /// All slot keys follow from it.
     secret: Secret<32>,
-    made: Mutex<Made>,
+    issued: Mutex<IssuedCredentials>,
     policy: VerifiedPolicy<S>,
     compiled: Policy,
     answers: u32,
@@ -199,7 +191,7 @@ impl<S: Suite> Checkpoint<S> {
             authority,
             terms,
             secret: Secret::random(&mut rng),
-            made: Mutex::default(),
+            issued: Mutex::default(),
             policy,
             compiled,
             answers: rules.answers,
@@ -254,7 +246,7 @@ impl<S: Suite> Checkpoint<S> {
             compiled: policy.compile(group, &authority, now)?,
             authority,
             secret,
-            made: Mutex::default(),
+            issued: Mutex::default(),
             policy,
             answers,
             seed,
@@ -292,17 +284,17 @@ impl<S: Suite> Checkpoint<S> {
     }
 
     fn slots(&self, period: u64) -> Result<Arc<Authority>, CheckpointError> {
-        if let Some(known) = self.made().authorities.get(&period) {
+        if let Some(known) = self.issued().authorities.get(&period) {
             return Ok(Arc::clone(known));
         }
         let derived = Arc::new(Authority::derive(&self.secret, period, self.terms.schema().bits())?);
-        self.made().keep_authority(&derived);
+        keep(&mut self.issued().authorities, KEPT_PERIODS, period, Arc::clone(&derived));
         Ok(derived)
     }
 
-    fn made(&self) -> MutexGuard<'_, Made> {
+    fn issued(&self) -> MutexGuard<'_, IssuedCredentials> {
         // Whole even after a panic, because nothing is computed meanwhile.
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The public slot keys of a period, for leaders.
@@ -356,12 +348,12 @@ impl<S: Suite> Checkpoint<S> {
         period: u64,
     ) -> Result<Credential, CheckpointError> {
         let of = (period, drone, *fields);
-        if let Some(known) = self.made().credentials.get(&of) {
+        if let Some(known) = self.issued().credentials.get(&of) {
             return Ok(known.clone());
         }
         let mut rng = rng_stream::generator(self.seed, RngStream::Certifier(drone, period, *fields));
         let credential = self.slots(period)?.certify(&self.bits(fields)?, &mut rng)?;
-        self.made().keep_credential(of, &credential);
+        keep(&mut self.issued().credentials, KEPT_CREDENTIALS, of, credential.clone());
         Ok(credential)
     }
 
@@ -403,18 +395,20 @@ mod tests {
         (Box::new(master), deployment)
     }
 
+    fn founded(
+        master_key: &dyn MasterKey<Ristretto255>,
+        deployment: &Deployment<Ristretto255>,
+        group: &Name,
+    ) -> Checkpoint<Ristretto255> {
+        let place = CheckpointContext { deployment, master_key, group, seed: 7, now: NOW };
+        Checkpoint::found(&place, &Rules::of(FENCE)).unwrap()
+    }
+
     #[test]
     fn restored_checkpoint_certifies_and_admits_the_same() {
         let (master, deployment) = deployment("one", 1);
         let group = Name::new("alpha").unwrap();
-        let place = CheckpointContext {
-            deployment: &deployment,
-            master_key: &*master,
-            group: &group,
-            seed: 7,
-            now: NOW,
-        };
-        let founded = Checkpoint::found(&place, &Rules::of(FENCE)).unwrap();
+        let founded = founded(&*master, &deployment, &group);
         let restored = Checkpoint::restore((&deployment, &group), &founded.bytes(), (7, NOW)).unwrap();
         let period = founded.period_at(NOW);
         assert_eq!(restored.period_at(NOW), period);
@@ -431,14 +425,7 @@ mod tests {
     fn credential_is_the_same_whenever_it_is_asked_for_and_few_are_kept() {
         let (master, deployment) = deployment("one", 1);
         let group = Name::new("alpha").unwrap();
-        let place = CheckpointContext {
-            deployment: &deployment,
-            master_key: &*master,
-            group: &group,
-            seed: 7,
-            now: NOW,
-        };
-        let one = Checkpoint::found(&place, &Rules::of(FENCE)).unwrap();
+        let one = founded(&*master, &deployment, &group);
         let other = Checkpoint::restore((&deployment, &group), &one.bytes(), (7, NOW)).unwrap();
         let period = one.period_at(NOW);
         let fields = one.fields(3);
@@ -455,25 +442,19 @@ mod tests {
         assert!((0..4).all(|one| (0..one).all(|other| first[one] != first[other])));
         let credential = certify(&one, asked[0]);
         for drone in 0..2 * u32::try_from(KEPT_CREDENTIALS).unwrap() {
-            one.made().keep_credential((period, drone, fields), &credential);
+            let kept = &mut one.issued().credentials;
+            keep(kept, KEPT_CREDENTIALS, (period, drone, fields), credential.clone());
         }
         (0..2 * KEPT_PERIODS as u64).for_each(|more| drop(one.slot_keys(period + more).unwrap()));
-        let made = one.made();
-        assert_eq!((made.credentials.len(), made.authorities.len()), (KEPT_CREDENTIALS, KEPT_PERIODS));
+        let issued = one.issued();
+        assert_eq!((issued.credentials.len(), issued.authorities.len()), (KEPT_CREDENTIALS, KEPT_PERIODS));
     }
 
     #[test]
     fn bytes_that_were_altered_or_are_of_elsewhere_are_no_checkpoint() {
         let ((master, deployment), (_, other)) = (deployment("one", 1), deployment("two", 2));
         let (group, beta) = (Name::new("alpha").unwrap(), Name::new("beta").unwrap());
-        let place = CheckpointContext {
-            deployment: &deployment,
-            master_key: &*master,
-            group: &group,
-            seed: 7,
-            now: NOW,
-        };
-        let bytes = Checkpoint::found(&place, &Rules::of(FENCE)).unwrap().bytes();
+        let bytes = founded(&*master, &deployment, &group).bytes();
         let restore = |(deployment, group), bytes: &[u8]| {
             Checkpoint::<Ristretto255>::restore((deployment, group), bytes, (7, NOW)).is_ok()
         };
