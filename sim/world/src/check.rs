@@ -206,7 +206,7 @@ impl<S: MasterKeySuite> Base<S> {
         let (ranks, traced) = (self.ranks.clone(), self.ranks.is_some());
         let setup = Setup { ranks, traced, hops: self.hops, ..world_setup(&self.setup, self.kem, plan.seed) };
         let mut world = match plan.beginning {
-            StartState::Nothing => World::new(setup)?,
+            StartState::Nothing => World::with_empty_disks(setup, &self.enrolled)?,
             StartState::Enrolled => World::from_disks(setup, &self.enrolled)?,
             StartState::Formed => World::from_disks(setup, &self.formed)?,
         };

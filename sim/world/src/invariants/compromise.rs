@@ -5,13 +5,14 @@
 //! open any epoch in which the drone is not, nor any epoch before the one that was current at the capture.
 //! (From then on, as long as the drone is in, the adversary is a member; that is no secret.)
 
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quiver_ainq::{
     DronePublicKey, Element, Epoch, EpochPart, Header, Name, PairContext, Ratchet, SecretScalar, Slot, Suite,
 };
-use quiver_crypto::{Secret, aead, ct_eq, prf};
+use quiver_crypto::{PrfKey, Secret, aead, ct_eq, prf};
 
 use super::history::show;
 use super::publications::LeaderPublication;
@@ -41,11 +42,19 @@ struct CompromisedNode<S: Suite> {
     chains: Vec<CompromisedChainKey>,
 }
 
-/// A chain key the adversary has.
+/// A chain key that the adversary has, and those that follow from it, as far as it tries them.
 #[derive(Clone)]
 struct CompromisedChainKey {
-    key: Secret<32>,
+    steps: Vec<PrfKey>,
     origin: Origin,
+}
+
+impl CompromisedChainKey {
+    fn new<S: Suite>(ratchet: &Ratchet<S>, origin: Origin) -> Self {
+        let next = |chain: &PrfKey| Some(PrfKey::new(&chain.prf(S::ID, "step", &[])));
+        let steps = iter::successors(Some(PrfKey::new(&chain(ratchet))), next);
+        Self { steps: steps.take(STEPS).collect(), origin }
+    }
 }
 
 /// Origin of a chain key.
@@ -118,8 +127,8 @@ impl<S: Suite> CompromisedNodes<S> {
         });
         let chain = state.membership.as_ref().and_then(|bytes| {
             let start = bytes.len().checked_sub(Ratchet::<S>::ENCODED_LEN)?;
-            let key = chain(&Ratchet::<S>::decode(bytes.get(start..)?).ok()?);
-            Some(CompromisedChainKey { key, origin: Origin::Taken })
+            let ratchet = Ratchet::<S>::decode(bytes.get(start..)?).ok()?;
+            Some(CompromisedChainKey::new(&ratchet, Origin::Taken))
         });
         let compromised = CompromisedNode {
             edge,
@@ -166,8 +175,7 @@ impl<S: Suite> CompromisedNodes<S> {
             findings.violate(invariant, at, node, detail);
         } else if let Some(made) = made.and_then(|made| made.key) {
             // The adversary's arithmetic is the members': otherwise its failure to open would prove nothing.
-            let digest = published.header.digest(world.fleet().deployment());
-            let exported = export::<S>(&key, &history.channel, &digest);
+            let exported = export::<S>(&key, &history.channel, &published.digest);
             if exported != made {
                 findings.violate(
                     Invariant::Agreement,
@@ -186,17 +194,13 @@ impl<S: Suite> CompromisedNode<S> {
         let lock = Lock::new(world, published)?;
         let agreed = self.agreed(world, &published.header, lock.slot);
         for (place, start) in self.chains.iter().chain(&agreed).enumerate() {
-            let (mut chain, origin) = (start.key.clone(), start.origin);
-            for _ in 0..STEPS {
-                if let Some(key) = lock.open::<S>(&chain) {
-                    if place >= self.chains.len() {
-                        // A pairwise key that it works out stays useful as long as the term lasts.
-                        self.chains.extend(agreed);
-                    }
-                    return Some((key, origin));
-                }
-                chain = prf(&chain, S::ID, "step", &[]);
+            let Some(key) = start.steps.iter().find_map(|chain| lock.open::<S>(chain)) else { continue };
+            let origin = start.origin;
+            if place >= self.chains.len() {
+                // A pairwise key that it works out stays useful as long as the term lasts.
+                self.chains.extend(agreed);
             }
+            return Some((key, origin));
         }
         None
     }
@@ -212,10 +216,7 @@ impl<S: Suite> CompromisedNode<S> {
             let one_time: Element<S> = SecretScalar::new(*spare).ok()?.public();
             let secret = S::agree(&(self.secret + *spare), point).ok()?;
             let context = pairs.digest(&self.public, slot, *q, one_time.encoding());
-            Some(CompromisedChainKey {
-                key: chain(&Ratchet::<S>::derive(&secret, &context)),
-                origin: Origin::Agreed,
-            })
+            Some(CompromisedChainKey::new(&Ratchet::<S>::derive(&secret, &context), Origin::Agreed))
         };
         self.spares.iter().filter_map(pair).collect()
     }
@@ -242,7 +243,7 @@ impl<'a> Lock<'a> {
         };
         Some(Self {
             d0: header.core.digest(deployment),
-            digest: header.digest(deployment),
+            digest: published.digest,
             root: header.entries_root,
             tag: header.tag,
             slot,
@@ -250,17 +251,17 @@ impl<'a> Lock<'a> {
         })
     }
 
-    fn open<S: Suite>(&self, chain: &Secret<32>) -> Option<Secret<32>> {
+    fn open<S: Suite>(&self, chain: &PrfKey) -> Option<Secret<32>> {
         let key = match self.part {
             EpochPart::Entry(entry) => {
-                let pad = prf(chain, S::ID, "wrap", &[&self.d0, &self.slot.to_be_bytes()]);
+                let pad = chain.prf(S::ID, "wrap", &[&self.d0, &self.slot.to_be_bytes()]);
                 Secret::new(Secret::new(entry.wrap).xor(&pad))
             }
             EpochPart::Path(path) => {
                 let encoding = path.encode();
                 // slot (4 bytes) ‖ r (16) ‖ ciphertext
                 let (head, sealed) = encoding.split_first_chunk::<20>()?;
-                let seal = prf(chain, S::ID, "path", &[&self.digest, &path.r]);
+                let seal = chain.prf(S::ID, "path", &[&self.digest, &path.r]);
                 let aad = [&self.digest[..], &head[..4]].concat();
                 let opened = aead::open(&seal, &[0; 12], &aad, sealed).ok()?;
                 Secret::new(*opened.last_chunk::<32>()?)

@@ -229,6 +229,15 @@ impl<S: Suite> World<S> {
         Ok(world)
     }
 
+    /// A world of the deployment that these disks are of, whose nodes are all switched off and have empty ones: founding
+    /// several KGCs costs more than a life.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn with_empty_disks(setup: Setup, disks: &Disks<S>) -> Result<Self, WorldError> {
+        Self::with_fleet(setup, Arc::clone(&disks.fleet))
+    }
+
     fn with_fleet(setup: Setup, fleet: Arc<Fleet<S>>) -> Result<Self, WorldError> {
         let edges = u64::from(setup.members) + u64::from(setup.strangers);
         if edges > u64::from(MAX_EDGES) {
