@@ -1,6 +1,5 @@
 //! The certification authority, the policy that the KGCs signed, and what drones have.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -115,19 +114,41 @@ pub struct CheckpointContext<'a, S: Suite> {
     pub now: UnixTime,
 }
 
-/// Slot keys and credentials that were made before: worlds that begin with the same enrolled drones ask for the same
-/// ones again. Those of the first periods go when there are too many.
-#[derive(Default)]
-struct IssuedCredentials {
-    authorities: BTreeMap<u64, Arc<Authority>>,
-    credentials: BTreeMap<(u64, u32, CertifiedFields), Credential>,
+/// Values that were used last, at most `MOST` of them: few enough to look through, and a list compiles to a tenth of a
+/// map's code.
+struct LastUsed<K, V, const MOST: usize>(Vec<(K, V)>);
+
+impl<K: PartialEq, V: Clone, const MOST: usize> LastUsed<K, V, MOST> {
+    const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    fn get(&mut self, key: &K) -> Option<V> {
+        let place = self.0.iter().position(|(known, _)| known == key)?;
+        self.0.get_mut(place..)?.rotate_left(1);
+        self.0.last().map(|(_, value)| value.clone())
+    }
+
+    /// Keeps a value. Another thread may have made the same one meanwhile.
+    fn keep(&mut self, key: K, value: V) {
+        self.0.retain(|(known, _)| *known != key);
+        if self.0.len() >= MOST {
+            self.0.remove(0);
+        }
+        self.0.push((key, value));
+    }
 }
 
-/// Keeps a value, and at most so many of them.
-fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, most: usize, key: K, value: V) {
-    kept.insert(key, value);
-    if kept.len() > most {
-        kept.pop_first();
+/// Slot keys and credentials that were made before: worlds that begin with the same enrolled drones ask for the same
+/// ones again.
+struct IssuedCredentials {
+    authorities: LastUsed<u64, Arc<Authority>, KEPT_PERIODS>,
+    credentials: LastUsed<(u64, u32, CertifiedFields), Credential, KEPT_CREDENTIALS>,
+}
+
+impl Default for IssuedCredentials {
+    fn default() -> Self {
+        Self { authorities: LastUsed::new(), credentials: LastUsed::new() }
     }
 }
 
@@ -284,11 +305,12 @@ impl<S: Suite> Checkpoint<S> {
     }
 
     fn slots(&self, period: u64) -> Result<Arc<Authority>, CheckpointError> {
-        if let Some(known) = self.issued().authorities.get(&period) {
-            return Ok(Arc::clone(known));
+        let known = self.issued().authorities.get(&period);
+        if let Some(known) = known {
+            return Ok(known);
         }
         let derived = Arc::new(Authority::derive(&self.secret, period, self.terms.schema().bits())?);
-        keep(&mut self.issued().authorities, KEPT_PERIODS, period, Arc::clone(&derived));
+        self.issued().authorities.keep(period, Arc::clone(&derived));
         Ok(derived)
     }
 
@@ -348,12 +370,13 @@ impl<S: Suite> Checkpoint<S> {
         period: u64,
     ) -> Result<Credential, CheckpointError> {
         let of = (period, drone, *fields);
-        if let Some(known) = self.issued().credentials.get(&of) {
-            return Ok(known.clone());
+        let known = self.issued().credentials.get(&of);
+        if let Some(known) = known {
+            return Ok(known);
         }
         let mut rng = rng_stream::generator(self.seed, RngStream::Certifier(drone, period, *fields));
         let credential = self.slots(period)?.certify(&self.bits(fields)?, &mut rng)?;
-        keep(&mut self.issued().credentials, KEPT_CREDENTIALS, of, credential.clone());
+        self.issued().credentials.keep(of, credential.clone());
         Ok(credential)
     }
 
@@ -442,12 +465,28 @@ mod tests {
         assert!((0..4).all(|one| (0..one).all(|other| first[one] != first[other])));
         let credential = certify(&one, asked[0]);
         for drone in 0..2 * u32::try_from(KEPT_CREDENTIALS).unwrap() {
-            let kept = &mut one.issued().credentials;
-            keep(kept, KEPT_CREDENTIALS, (period, drone, fields), credential.clone());
+            one.issued().credentials.keep((period, drone, fields), credential.clone());
         }
         (0..2 * KEPT_PERIODS as u64).for_each(|more| drop(one.slot_keys(period + more).unwrap()));
         let issued = one.issued();
-        assert_eq!((issued.credentials.len(), issued.authorities.len()), (KEPT_CREDENTIALS, KEPT_PERIODS));
+        assert_eq!(
+            (issued.credentials.0.len(), issued.authorities.0.len()),
+            (KEPT_CREDENTIALS, KEPT_PERIODS)
+        );
+    }
+
+    #[test]
+    fn values_that_are_used_stay_and_the_others_go() {
+        let mut kept = LastUsed::<u32, u32, 4>::new();
+        for key in 0..20 {
+            kept.keep(key, 2 * key);
+            assert_eq!(kept.get(&0), Some(0));
+            assert_eq!(kept.get(&key), Some(2 * key));
+            assert!(kept.0.len() <= 4);
+        }
+        kept.keep(19, 7);
+        assert_eq!(kept.0, [(17, 34), (18, 36), (0, 0), (19, 7)]);
+        assert_eq!(kept.get(&16), None);
     }
 
     #[test]
