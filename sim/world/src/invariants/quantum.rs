@@ -76,17 +76,17 @@ struct Double<S: Suite> {
 /// Secrets of a drone that its capture gave the adversary.
 #[derive(Clone)]
 struct DroneCapture {
-    /// Newest term of each leader that the drone had followed.
-    followed: BTreeMap<u16, u64>,
+    /// Newest term of each leader that the drone had followed, by the leader's ordinal.
+    followed: Vec<(u16, u64)>,
     /// Leaders with which it had made κ.
-    leaders: BTreeSet<Handle>,
+    leaders: Vec<Handle>,
 }
 
 impl DroneCapture {
     /// Returns true if what was taken may lead to this epoch of the leader.
     fn may_open(&self, epoch: Epoch, leader: &Handle) -> bool {
-        match self.followed.get(&epoch.ordinal()) {
-            Some(followed) => epoch.term >= *followed,
+        match self.followed.iter().find(|(leader, _)| *leader == epoch.ordinal()) {
+            Some((_, followed)) => epoch.term >= *followed,
             // §24.7: κ that was made ahead of a leader's terms leads to those that it opens then.
             None => self.leaders.contains(leader),
         }
@@ -533,7 +533,7 @@ impl<S: Suite> QuantumAdversary<S> {
         let mut openings = Vec::new();
         let taken = world.second_factors(edge);
         let of = self.followed.range((edge, 0)..=(edge, u16::MAX));
-        let followed: BTreeMap<u16, u64> = of.map(|((_, leader), term)| (*leader, *term)).collect();
+        let followed = of.map(|((_, leader), term)| (*leader, *term)).collect();
         let named = |double: &&mut Double<S>| matches!(double.secrets, CurveSecrets::Named { .. });
         // §A4.3: an anonymous drone stores no κ.
         let Some(double) = self.doubles.get_mut(&edge).filter(named) else { return openings };
