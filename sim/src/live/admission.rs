@@ -19,7 +19,7 @@ use quiver_message::{Message, Nonce};
 use quiver_net::{Handle, Host, HostError, Multiaddr, NodeConfig, NodeKey, PeerId, group_topic};
 use quiver_testbed::HeaderReader;
 use quiver_world::admission::{
-    ANSWERS, COMPARED, Checkpoint, CheckpointContext, EVERYBODY, Rules, Sighting, is_unsatisfied,
+    COMPARED, Checkpoint, CheckpointContext, EVERYBODY, Rules, Sighting, is_unsatisfied,
 };
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ impl<S: Suite> Admission<S> {
             seed: plan.seed,
             now,
         };
-        let rules = Rules { policy, period: MAX_PERIOD, answers: ANSWERS };
+        let rules = Rules { period: MAX_PERIOD, ..Rules::of(policy) };
         let checkpoint = Checkpoint::found(&place, &rules).map_err(refused)?;
         let period = checkpoint.period_at(now);
         let (watch, deployment) = (FrameRecorder::default(), deployment.clone());

@@ -26,7 +26,7 @@ use crate::master_key::MasterKey;
 use crate::rng_stream::{self, RngStream, below};
 use crate::{EPOCH_START, GROUP, Setup, WorldError};
 
-/// Certified fields of every drone: metres from the origin, and percent.
+/// Certified fields of every drone by default: metres from the origin, and percent.
 pub const FIELDS: &str = "x: i16, y: i16, battery: u7";
 /// Default policy: to be inside a circle, with some battery left.
 pub const FENCE: &str = "(x - 200)^2 + (y + 100)^2 < 700^2 and battery >= 20";
@@ -73,7 +73,9 @@ pub enum CheckpointError {
 /// Policy and terms of admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The policy, over [`FIELDS`].
+    /// The certified fields, some or all of [`FIELDS`].
+    pub fields: &'static str,
+    /// The policy, over these fields.
     pub policy: String,
     /// Validity of a credential: with the period all memberships end.
     pub period: Duration,
@@ -82,9 +84,14 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Makes the rules of this policy, with periods and answers as usual.
+    /// Makes the rules of this policy over all fields, with periods and answers as usual.
     pub fn of(policy: impl Into<String>) -> Self {
-        Self { policy: policy.into(), period: PERIOD, answers: ANSWERS }
+        Self { fields: FIELDS, policy: policy.into(), period: PERIOD, answers: ANSWERS }
+    }
+
+    /// Makes the rules of this policy over the battery alone: 7 attributes in place of 39. An exchange computes with each.
+    pub(crate) fn of_battery(policy: impl Into<String>) -> Self {
+        Self { fields: "battery: u7", ..Self::of(policy) }
     }
 }
 
@@ -190,7 +197,7 @@ impl<S: Suite> Checkpoint<S> {
     pub fn found(place: &CheckpointContext<'_, S>, rules: &Rules) -> Result<Self, CheckpointError> {
         let CheckpointContext { deployment, master_key, group, seed, now } = *place;
         let mut rng = rng_stream::generator(seed, RngStream::Checkpoint);
-        let schema = Schema::parse(FIELDS).map_err(quiver_garble::Error::from)?;
+        let schema = Schema::parse(rules.fields).map_err(quiver_garble::Error::from)?;
         let terms = CertificationTerms::new(schema, rules.period)?;
         let statement =
             terms.statement(Name::new("positions")?, SecretScalar::generate(&mut rng).public())?;
@@ -353,9 +360,11 @@ impl<S: Suite> Checkpoint<S> {
     }
 
     fn bits(&self, fields: &CertifiedFields) -> Result<Zeroizing<Vec<bool>>, CheckpointError> {
-        let values =
-            [("x", fields.x.into()), ("y", fields.y.into()), ("battery", i128::from(fields.battery))];
-        let bits = self.terms.schema().encode(&values).map_err(quiver_garble::Error::from)?;
+        let schema = self.terms.schema();
+        let values = [("x", fields.x.into()), ("y", fields.y.into()), ("battery", fields.battery.into())];
+        let certified: Vec<_> =
+            values.into_iter().filter(|(field, _)| schema.field(field).is_some()).collect();
+        let bits = schema.encode(&certified).map_err(quiver_garble::Error::from)?;
         Ok(Zeroizing::new(bits.to_vec()))
     }
 

@@ -39,7 +39,7 @@ const BEGINNING: Duration = Duration::from_secs(100);
 /// Time for which a drone is observed in the end.
 const WATCHED: Duration = Duration::from_secs(60);
 /// A policy that every drone satisfies.
-const POLICY: &str = "battery < 127 or x > 0";
+const POLICY: &str = "battery < 127";
 
 /// Differences between two memberships, as text; `None` if they cannot be linked.
 ///
@@ -117,7 +117,7 @@ impl<S: Suite> TaggingLeader<S> {
         let now = EPOCH_START + BEGINNING.as_secs();
         let place =
             CheckpointContext { deployment: &deployment, master_key: &master_key, group: &group, seed, now };
-        let checkpoint = Checkpoint::found(&place, &Rules::of(POLICY))?;
+        let checkpoint = Checkpoint::found(&place, &Rules::of_battery(POLICY))?;
         let mut keypair = |ordinal: u16| -> Result<_, CheckpointError> {
             let role = Role::Leader { group: group.clone(), ordinal };
             let (name, not_after) = (Name::new(&format!("leader-{ordinal}"))?, UnixTime::MAX);
