@@ -1,21 +1,22 @@
 //! Groups that demand a policy, in virtual time: who is an anonymous member, what ends a membership, and what
 //! would link two.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use quiver_admission::{AdmissionError, AnonymousEvent, Ending};
-use quiver_ainq::{Pseudonym, StrategyKind};
+use quiver_ainq::{Pseudonym, Ristretto255, StrategyKind, Suite};
 use quiver_group::leader::LeaderTiming;
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_kem::KemSetting;
 use quiver_world::admission::{
     AdmissionNodeEvent, COMPARED, CertifiedFields, FENCE, PERIOD, Rules, Sightings, linked,
 };
-use quiver_world::check::{CheckSetup, SeedChecker};
+use quiver_world::check::{Base, CheckSetup, SeedChecker};
 use quiver_world::run::{PhaseCosts, RunPlan, run};
 use quiver_world::{
-    Action, Cause, DiskState, Effect, InsecureToy, Invariant, Invariants, NodeEvent, NodeId, Setup, Step,
-    StepObserver, World, WorldSuite,
+    Action, Cause, DiskState, Effect, Forgery, InsecureToy, Invariant, Invariants, MasterKeySuite, NodeEvent,
+    NodeId, Setup, Step, StepObserver, World, WorldSuite,
 };
 
 type S = InsecureToy;
@@ -233,6 +234,30 @@ fn random_lives_under_faults_break_no_invariant() {
     }
 }
 
+/// Attributes of the credentials in a life.
+#[derive(Default)]
+struct Attributes(BTreeSet<usize>);
+
+impl<S: Suite> StepObserver<S> for Attributes {
+    fn on_step(&mut self, world: &World<S>, _: &Step) {
+        self.0.insert(world.fleet().checkpoint().unwrap().size().1);
+    }
+}
+
+fn attributes<S: MasterKeySuite>() -> BTreeSet<usize> {
+    let setup = CheckSetup { edges: 4, admission: true, ..CheckSetup::default() };
+    let base = Base::<S>::new(setup, KemSetting::None).unwrap();
+    let mut seen = Attributes::default();
+    assert_eq!(base.watch(&base.plan(2), &mut seen).unwrap(), None);
+    seen.0
+}
+
+#[test]
+fn lives_over_the_toy_group_certify_the_battery_and_the_others_all_fields() {
+    assert_eq!(attributes::<S>(), BTreeSet::from([7]));
+    assert_eq!(attributes::<Ristretto255>(), BTreeSet::from([39]));
+}
+
 #[test]
 fn whoever_is_wrongly_in_or_out_is_noticed() {
     let mut scene = Scene::new(setup(StrategyKind::Flat, 1, 20), 0..20);
@@ -267,6 +292,26 @@ fn whoever_is_wrongly_in_or_out_is_noticed() {
     );
     // A pseudonym that another drone had, and a key that is none of the drone's epochs.
     assert!(reports(inside[0], admitted(1)).contains(&Invariant::Unlinkability));
+}
+
+/// A drone's clock jumps over the end of the period, which its next step tells it, and that is a forged message.
+#[test]
+fn period_that_is_over_as_a_forged_message_comes_is_no_end_by_it() {
+    for strategy in BOTH {
+        let setup = Setup { recording: true, ..setup(strategy, 2, 6) };
+        let mut scene = Scene::new(setup, 0..6);
+        let [drone, other, ..] = scene.inside(0..6)[..] else { panic!("two drones are members") };
+        let seconds = PERIOD.as_secs().cast_signed();
+        scene.act(Action::Skew { node: NodeId::Edge(drone), seconds });
+        scene.act(Action::Forge { by: other, what: Forgery::RevocationQuery, pick: 1 });
+        scene.counter.events.clear();
+        scene.world.run_for(Duration::from_millis(200), &mut scene.counter);
+        let over = AnonymousEvent::Ended(Ending::PeriodOver);
+        let over = NodeEvent::Feature(AdmissionNodeEvent::Anonymous(over).into());
+        assert!(scene.counter.events.contains(&(NodeId::Edge(drone), over)), "{:?}", scene.counter.events);
+        assert!(scene.counter.invariants.forgeries() > 0);
+        assert_eq!(scene.counter.invariants.violations(), []);
+    }
 }
 
 /// The disk of a leader takes an epoch half a second after it was made, and in between all memberships end.

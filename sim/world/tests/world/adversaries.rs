@@ -113,8 +113,7 @@ fn machines_that_are_not_told_what_came_by_the_group_are_noticed() {
 }
 
 /// A newcomer takes an epoch in which another's nonce is altered; κ that was captured ahead of a term opens it also after a
-/// later capture; wraps come before the path that leads to them; the period of an anonymous member is over just when a
-/// forged message comes.
+/// later capture; wraps come before the path that leads to them.
 #[test]
 fn invariants_know_what_rare_lives_have_shown_to_be_right() {
     let tree = CheckSetup { strategy: StrategyKind::Tree, ..CheckSetup::default() };
@@ -122,8 +121,6 @@ fn invariants_know_what_rare_lives_have_shown_to_be_right() {
         (tree, 5_007_417),
         (CheckSetup { leaders: 3, ..CheckSetup::default() }, 6_000_412),
         (CheckSetup { relays: 3, ..tree }, 7_000_612),
-        (CheckSetup { edges: 10, admission: true, ..CheckSetup::default() }, 9_000_060),
-        (CheckSetup { edges: 10, admission: true, ..CheckSetup::default() }, 100_000_251),
     ];
     for (setup, seed) in lives {
         let outcome = SeedChecker::new(setup).unwrap().check(seed).unwrap();
