@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{EpochKind, Header, Suite};
+use quiver_ainq::{EpochKind, Header, HeaderCore, KemKey, RevocationStatement, Suite};
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_machine::Destination;
 use quiver_message::Message;
 
 use super::history::{HeldKey, show};
 use super::{Evidence, Findings, Invariant, InvariantCheck, died};
+use crate::drone_role::DroneRole;
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
 /// Greatest number of one node's answers to unauthenticated questions of one peer within a second: five of
@@ -84,29 +85,43 @@ fn observe_forgery<S: Suite>(
 ) {
     let Cause::Message { payload, .. } = &step.cause else { return };
     let Some(held) = before.filter(|_| world.is_forged(payload) && !died(step)) else { return };
-    let message = Message::<S>::decode(world.fleet().deployment(), payload);
-    let ended = match message {
-        Ok(Message::Rekey(rekey)) => ends(&rekey.header, &held),
-        // A genuine one that is played again may say so, as a whole header may.
-        Ok(Message::ShortRekey(short)) => short.header.epoch > held.epoch,
-        _ => false,
-    };
     let expired = |event: &NodeEvent| matches!(event, NodeEvent::Feature(event) if event.is_expiry());
-    if ended || step.events().any(expired) {
+    if step.events().any(expired) {
         return;
     }
     let now = world.edge(number).and_then(|edge| edge.status().epoch);
-    findings.require(Invariant::NoForgedEnd, step, now >= Some(held.epoch), || {
+    let kept = now >= Some(held.epoch)
+        || match Message::<S>::decode(world.fleet().deployment(), payload) {
+            Ok(Message::Rekey(rekey)) => ends(world, number, rekey.header, &held),
+            // A genuine one that is played again may say so, as a whole header may.
+            Ok(Message::ShortRekey(short)) => short.header.epoch > held.epoch,
+            _ => false,
+        };
+    findings.require(Invariant::NoForgedEnd, step, kept, || {
         format!("gave up epoch {} for a message of a sender without an identity", show(held.epoch))
     });
 }
 
 /// Returns true if a header may end the membership of an edge with this state: it is newer, genuine, and says
-/// so itself.
-fn ends<S: Suite>(header: &Header<S>, held: &HeldKey) -> bool {
+/// so itself, or opens a term to which no κ of the edge leads (§24.7).
+fn ends<S: Suite>(world: &World<S>, number: u32, header: Header<S>, held: &HeldKey) -> bool {
     let core = &header.core;
-    let says_so = core.kind == EpochKind::Rekey || !core.absent.is_empty();
-    core.epoch > held.epoch && says_so
+    if core.epoch <= held.epoch {
+        return false;
+    }
+    let may_end =
+        core.kind == EpochKind::Rekey || !core.absent.is_empty() || !has_second_factor(world, number, core);
+    let (fleet, none, made) = (world.fleet(), RevocationStatement::empty(), core.issued_at);
+    may_end && header.verify(fleet.deployment(), fleet.group(), None, &none, made).is_ok()
+}
+
+/// Returns true if an opening needs no κ, or the edge holds one that leads there.
+fn has_second_factor<S: Suite>(world: &World<S>, number: u32, core: &HeaderCore<S>) -> bool {
+    let Some(term) = core.kem else { return true };
+    let leader = core.leader.handle();
+    let state = world.edge(number).and_then(DroneRole::compromised_state);
+    let held = state.into_iter().flat_map(|state| state.kems).filter(|(of, _)| *of == leader);
+    held.filter_map(|(_, key)| KemKey::<S>::decode(&key).ok()).any(|key| key.at(&leader, term).is_ok())
 }
 
 /// The answer that an effect sends, if it is one.

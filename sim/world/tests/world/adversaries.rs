@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use quiver_ainq::StrategyKind;
 use quiver_group::leader::LeaderTiming;
+use quiver_kem::KemSetting;
 use quiver_world::check::{CheckSetup, SeedChecker};
-use quiver_world::{Action, Forgery, InsecureToy, Invariant, Invariants, NodeId, Sabotage, Setup, World};
+use quiver_world::{
+    Action, Forgery, InsecureToy, Invariant, Invariants, NodeId, NodeSet, Partition, Sabotage, Setup, World,
+};
 
 const MEMBERS: u32 = 6;
 const STRATEGIES: [StrategyKind; 2] = [StrategyKind::Flat, StrategyKind::Tree];
@@ -110,6 +113,44 @@ fn epoch_that_is_due_as_a_forged_message_comes_is_no_answer_to_it() {
 fn machines_that_are_not_told_what_came_by_the_group_are_noticed() {
     let (_, invariants) = befallen(setup(StrategyKind::Flat, 1, Sabotage::HideGroup), forgeries(2));
     assert!(broken(&invariants).contains(&Invariant::NoReflection), "{:?}", invariants.violations());
+}
+
+/// A leader is cut off with two drones, and a deputy takes over, with which these make no κ. Somebody shows them the deputy's
+/// opening before the leader does.
+#[test]
+fn opening_to_which_no_second_factor_leads_ends_a_membership_whoever_shows_it() {
+    let [near, late] = [MEMBERS - 2, MEMBERS - 1];
+    let island = [NodeId::Leader(0), NodeId::Edge(near), NodeId::Edge(late)];
+    for (strategy, seed) in
+        STRATEGIES.into_iter().flat_map(|strategy| (1..5).map(move |seed| (strategy, seed)))
+    {
+        let setup = Setup { seed, kem: KemSetting::MlKem768, ..setup(strategy, 2, Sabotage::None) };
+        let mut world = World::<InsecureToy>::new(setup).unwrap();
+        let mut invariants = Invariants::new(&world, false);
+        world.start_everyone();
+        for edge in 0..near {
+            world.schedule(Duration::from_secs(10), Action::Join(edge));
+        }
+        let apart = Partition::both_ways(NodeSet::only(island), NodeSet::all_but(island));
+        world.schedule(Duration::from_secs(20), Action::Part(apart));
+        for edge in near..MEMBERS {
+            world.schedule(Duration::from_secs(21), Action::Join(edge));
+        }
+        world.run_until(Duration::from_secs(40), &mut invariants);
+        let (held, newest) =
+            (world.edge(late).unwrap().status().epoch, world.leader(1).unwrap().status().epoch);
+        assert!(held.is_some() && newest > held, "{held:?}, {newest:?}");
+        for pick in 0..40 {
+            let shown = Action::Forge { by: near, what: Forgery::KnownHeader, pick };
+            world.schedule(world.time() + Duration::from_millis(20 * pick), shown);
+        }
+        world.run_for(Duration::from_secs(2), &mut invariants);
+        assert_eq!(world.edge(late).unwrap().status().epoch, None);
+        world.schedule(world.time(), Action::Heal);
+        world.run_for(Duration::from_secs(60), &mut invariants);
+        invariants.demand_convergence(&world);
+        assert_eq!(invariants.violations(), [], "{strategy:?}, seed {seed}");
+    }
 }
 
 /// A newcomer takes an epoch in which another's nonce is altered; κ that was captured ahead of a term opens it also after a
