@@ -76,7 +76,7 @@ fn misplaced<S: Suite>(
     // Its membership may depend on when its leader or the KGC died. So may it on which leader heard of an
     // eviction, if there are several: only revocation is final.
     let uncertain = history.removals.asked_to_evict.contains(&number)
-        || history.removals.asked_to_revoke.contains(&number)
+        || history.removals.is_asked_to_revoke(number)
         || (world.leader_count() > 1 && !history.may_be_in(world, number));
     let wants = edge.status().group.is_some() && history.may_be_in(world, number);
     Some(match (wants, history.held_key(world, number)) {

@@ -12,8 +12,8 @@ use super::{Evidence, Findings, Invariant, InvariantCheck, died};
 use crate::drone_role::DroneRole;
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 
-/// Greatest number of one node's answers to unauthenticated questions of one peer within a second: five of
-/// two messages each for the newest epoch, and four for a revocation list.
+/// Greatest number of one node's answers to unauthenticated questions of one peer within a second that are longer than the
+/// question: five of two messages each for the newest epoch, and four for a revocation list.
 const MOST: u32 = 14;
 
 /// Number of answers to forged messages.
@@ -67,7 +67,11 @@ impl Forgeries {
         if *since != second {
             (*since, *count) = (second, 0);
         }
-        *count += u32::try_from(answers.len()).unwrap_or(u32::MAX);
+        // One that is no longer than the question multiplies nothing.
+        let longer = |effect: &&Effect| matches!(effect, Effect::Sent { payload: sent, .. } if sent.len() > payload.len());
+        let multiplies =
+            step.effects.iter().filter(longer).filter_map(|effect| answer(world, step, *via, effect));
+        *count += u32::try_from(multiplies.count()).unwrap_or(u32::MAX);
         let count = *count;
         findings.require(Invariant::NoReflection, step, count <= MOST, || {
             format!("answers {via} {count} times within a second, and cannot know who it is")

@@ -46,6 +46,14 @@ impl KeyChange {
     }
 }
 
+/// Request to revoke an edge that KGCs have taken.
+#[derive(Clone, Debug)]
+pub(crate) struct RevocationRequest {
+    pub(crate) edge: u32,
+    /// KGCs whose disks hold it up, as long as it is durable nowhere: with all of them it is lost.
+    pub(crate) unwritten: Vec<NodeId>,
+}
+
 /// Edges that leaders evicted and KGCs revoked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Removals {
@@ -55,7 +63,7 @@ pub(crate) struct Removals {
     pub(crate) revoked: BTreeMap<u32, u64>,
     /// The edge that the operator revokes; the KGC learns it only if it is on.
     pub(crate) to_be_revoked: Option<u32>,
-    pub(crate) asked_to_revoke: BTreeSet<u32>,
+    pub(crate) asked_to_revoke: Vec<RevocationRequest>,
     /// Edges that a leader may have evicted although it died before it could report it.
     pub(crate) asked_to_evict: BTreeSet<u32>,
 }
@@ -63,7 +71,12 @@ pub(crate) struct Removals {
 impl Removals {
     /// Returns true if an edge is revoked, or soon will be.
     pub(crate) fn revokes(&self, edge: u32) -> bool {
-        self.asked_to_revoke.contains(&edge) || self.revoked.contains_key(&edge)
+        self.is_asked_to_revoke(edge) || self.revoked.contains_key(&edge)
+    }
+
+    /// Returns true if a KGC was asked to revoke an edge, and has signed no list since.
+    pub(crate) fn is_asked_to_revoke(&self, edge: u32) -> bool {
+        self.asked_to_revoke.iter().any(|request| request.edge == edge)
     }
 }
 

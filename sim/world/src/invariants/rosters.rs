@@ -7,7 +7,7 @@ use quiver_enrolment::KgcEvent;
 use quiver_group::LeaderEvent;
 use quiver_testbed::matching;
 
-use super::history::{Removals, edge_number};
+use super::history::{Removals, RevocationRequest, edge_number};
 use super::{Evidence, Invariant, InvariantCheck, died};
 use crate::{Action, Cause, Effect, NodeEvent, NodeId, Step, World};
 
@@ -50,13 +50,37 @@ fn observe_revocation<S: Suite>(world: &World<S>, step: &Step, removals: &mut Re
     let held_up = world.stalled(step.node) && !step.effects.contains(&Effect::Stalled);
     // A KGC that died before its record was durable has not taken the command.
     let kept = step.effects.iter().any(|effect| matches!(effect, Effect::Persisted { .. }));
-    if step.cause == Cause::Command("revoke") && (kept || !died(step)) && !held_up {
-        removals.asked_to_revoke.extend(removals.to_be_revoked.take());
+    if kept {
+        let written = removals.asked_to_revoke.iter_mut().filter(|it| it.unwritten.contains(&step.node));
+        written.for_each(|it| it.unwritten.clear());
+    }
+    if step.cause == Cause::Start {
+        removals.asked_to_revoke.retain_mut(|it| {
+            let durable = it.unwritten.is_empty();
+            it.unwritten.retain(|kgc| *kgc != step.node);
+            durable || !it.unwritten.is_empty()
+        });
+    }
+    if step.cause == Cause::Command("revoke")
+        && (kept || !died(step))
+        && !held_up
+        && let Some(edge) = removals.to_be_revoked
+    {
+        let stalls = !kept && step.effects.contains(&Effect::Stalled);
+        match removals.asked_to_revoke.iter_mut().find(|it| it.edge == edge) {
+            Some(known) if !stalls => known.unwritten.clear(),
+            Some(known) if !known.unwritten.is_empty() => known.unwritten.push(step.node),
+            None if !removals.revoked.contains_key(&edge) => {
+                let unwritten = if stalls { vec![step.node] } else { Vec::new() };
+                removals.asked_to_revoke.push(RevocationRequest { edge, unwritten });
+            }
+            _ => {}
+        }
     }
     for event in step.events() {
         if let NodeEvent::Kgc(KgcEvent::RevocationListSigned { number }) = event {
-            for edge in std::mem::take(&mut removals.asked_to_revoke) {
-                removals.revoked.entry(edge).or_insert(*number);
+            for request in std::mem::take(&mut removals.asked_to_revoke) {
+                removals.revoked.entry(request.edge).or_insert(*number);
             }
         }
     }

@@ -9,7 +9,8 @@ use quiver_group::leader::LeaderTiming;
 use quiver_kem::KemSetting;
 use quiver_world::check::{CheckSetup, SeedChecker};
 use quiver_world::{
-    Action, Forgery, InsecureToy, Invariant, Invariants, NodeId, NodeSet, Partition, Sabotage, Setup, World,
+    Action, DiskState, Forgery, InsecureToy, Invariant, Invariants, NodeId, NodeSet, Partition, Sabotage,
+    Setup, World,
 };
 
 const MEMBERS: u32 = 6;
@@ -115,6 +116,29 @@ fn machines_that_are_not_told_what_came_by_the_group_are_noticed() {
     assert!(broken(&invariants).contains(&Invariant::NoReflection), "{:?}", invariants.violations());
 }
 
+/// A KGC whose disk is full is switched off before the request to revoke is durable.
+#[test]
+fn request_to_revoke_that_no_disk_took_is_lost_with_the_kgc() {
+    for strategy in STRATEGIES {
+        let kgc = NodeId::Kgc(1);
+        let actions = [
+            (0, Action::Disk(kgc, DiskState::Full)),
+            (1, Action::Revoke(0)),
+            (2, Action::Stop(kgc)),
+            (3, Action::Start(kgc)),
+            (4, Action::Revoke(1)),
+            (10, Action::Disk(kgc, DiskState::Sound)),
+            (20, Action::Rekey),
+        ];
+        let (world, mut invariants) = befallen(setup(strategy, 1, Sabotage::None), actions);
+        invariants.demand_convergence(&world);
+        assert_eq!(invariants.violations(), [], "{strategy:?}");
+        let newest = world.leader(0).unwrap().status().epoch;
+        let follows = |edge| world.edge(edge).unwrap().status().epoch == newest;
+        assert!(follows(0) && !follows(1));
+    }
+}
+
 /// A leader is cut off with two drones, and a deputy takes over, with which these make no κ. Somebody shows them the deputy's
 /// opening before the leader does.
 #[test]
@@ -154,7 +178,8 @@ fn opening_to_which_no_second_factor_leads_ends_a_membership_whoever_shows_it() 
 }
 
 /// A newcomer takes an epoch in which another's nonce is altered; κ that was captured ahead of a term opens it also after a
-/// later capture; wraps come before the path that leads to them.
+/// later capture; wraps come before the path that leads to them; a leader refuses forged joins in the second in which it answers as
+/// many questions as it may.
 #[test]
 fn invariants_know_what_rare_lives_have_shown_to_be_right() {
     let tree = CheckSetup { strategy: StrategyKind::Tree, ..CheckSetup::default() };
@@ -162,6 +187,7 @@ fn invariants_know_what_rare_lives_have_shown_to_be_right() {
         (tree, 5_007_417),
         (CheckSetup { leaders: 3, ..CheckSetup::default() }, 6_000_412),
         (CheckSetup { relays: 3, ..tree }, 7_000_612),
+        (CheckSetup { leaders: 3, ..tree }, 100_009_785),
     ];
     for (setup, seed) in lives {
         let outcome = SeedChecker::new(setup).unwrap().check(seed).unwrap();
