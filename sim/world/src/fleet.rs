@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use quiver_ainq::{
-    Deployment, IssuedToken, KgcId, Name, OperatorPublicKey, OperatorSecretKey, Role, StrategyKind, Suite,
-    TokenGrant,
+    Deployment, Header, IssuedToken, KgcId, Name, OperatorPublicKey, OperatorSecretKey, RevocationStatement,
+    Role, StrategyKind, Suite, TokenGrant, VerifiedHeader,
 };
 use quiver_crypto::Secret;
 use quiver_enrolment::kgc::RestoreError;
@@ -190,6 +190,12 @@ impl<S: Suite> Fleet<S> {
             kgcs: self.master_key.kgcs(),
             timing: self.edge_timing,
         }
+    }
+
+    /// Verifies a header as of the time when it was made, whatever was revoked or followed it.
+    pub(crate) fn verify_header(&self, header: Header<S>) -> Option<VerifiedHeader<S>> {
+        let (none, made) = (RevocationStatement::empty(), header.core.issued_at);
+        header.verify(&self.deployment, &self.group, None, &none, made).ok()
     }
 
     /// The owner of a node's token: the node, unless several have one.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quiver_ainq::{EpochKind, Header, HeaderCore, KemKey, RevocationStatement, Suite};
+use quiver_ainq::{EpochKind, Header, HeaderCore, KemKey, Suite};
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_machine::Destination;
 use quiver_message::Message;
@@ -48,7 +48,7 @@ impl Forgeries {
             return;
         }
         self.seen += 1;
-        let answers: Vec<Message<S>> =
+        let answers: Vec<(usize, Message<S>)> =
             step.effects.iter().filter_map(|effect| answer(world, step, *via, effect)).collect();
         if *by_group {
             findings.require(Invariant::NoReflection, step, answers.is_empty(), || {
@@ -56,7 +56,7 @@ impl Forgeries {
             });
             return;
         }
-        for answer in &answers {
+        for (_, answer) in &answers {
             let told = matches!(answer, Message::CatchUpReply(reply) if reply.tag != [0; 32]);
             findings.require(Invariant::NoReflection, step, !told, || {
                 "says under a fresh tag which epoch is the newest, to who has not shown to be a member".into()
@@ -67,11 +67,9 @@ impl Forgeries {
         if *since != second {
             (*since, *count) = (second, 0);
         }
-        // One that is no longer than the question multiplies nothing.
-        let longer = |effect: &&Effect| matches!(effect, Effect::Sent { payload: sent, .. } if sent.len() > payload.len());
-        let multiplies =
-            step.effects.iter().filter(longer).filter_map(|effect| answer(world, step, *via, effect));
-        *count += u32::try_from(multiplies.count()).unwrap_or(u32::MAX);
+        // An answer that is no longer than the question amplifies nothing.
+        let longer = answers.iter().filter(|(len, _)| *len > payload.len()).count();
+        *count += u32::try_from(longer).unwrap_or(u32::MAX);
         let count = *count;
         findings.require(Invariant::NoReflection, step, count <= MOST, || {
             format!("answers {via} {count} times within a second, and cannot know who it is")
@@ -115,8 +113,7 @@ fn ends<S: Suite>(world: &World<S>, number: u32, header: Header<S>, held: &HeldK
     }
     let may_end =
         core.kind == EpochKind::Rekey || !core.absent.is_empty() || !has_second_factor(world, number, core);
-    let (fleet, none, made) = (world.fleet(), RevocationStatement::empty(), core.issued_at);
-    may_end && header.verify(fleet.deployment(), fleet.group(), None, &none, made).is_ok()
+    may_end && world.fleet().verify_header(header).is_some()
 }
 
 /// Returns true if an opening needs no κ, or the edge holds one that leads there.
@@ -128,8 +125,13 @@ fn has_second_factor<S: Suite>(world: &World<S>, number: u32, core: &HeaderCore<
     held.filter_map(|(_, key)| KemKey::<S>::decode(&key).ok()).any(|key| key.at(&leader, term).is_ok())
 }
 
-/// The answer that an effect sends, if it is one.
-fn answer<S: Suite>(world: &World<S>, step: &Step, via: NodeId, effect: &Effect) -> Option<Message<S>> {
+/// The answer that an effect sends, if it is one, with its length in bytes.
+fn answer<S: Suite>(
+    world: &World<S>,
+    step: &Step,
+    via: NodeId,
+    effect: &Effect,
+) -> Option<(usize, Message<S>)> {
     let Effect::Sent { to: Destination::Peer(peer), payload } = effect else { return None };
     let to = world.behind(*peer).0;
     let message = Message::<S>::decode(world.fleet().deployment(), payload).ok()?;
@@ -149,7 +151,7 @@ fn answer<S: Suite>(world: &World<S>, step: &Step, via: NodeId, effect: &Effect)
         | Message::SpareAck(_) => to == via,
         _ => false,
     };
-    answers.then_some(message)
+    answers.then_some((payload.len(), message))
 }
 
 fn sends_to_all(event: &NodeEvent) -> bool {

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use quiver_ainq::{
     DroneKeypair, DronePublicKey, Epoch, EpochKind, EpochPart, Error, GroupContext, GroupMembership, Handle,
-    Header, KemKey, KemTerm, RevocationStatement, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
+    Header, KemKey, KemTerm, Slot, SparePair, StrategyKind, Suite, VerifiedHeader,
 };
 use quiver_crypto::canonical::Writer;
 use quiver_group::EdgeEvent;
@@ -478,9 +478,7 @@ impl<S: Suite> QuantumAdversary<S> {
         if let Some(known) = self.verified.as_ref().filter(|known| *known.digest() == digest) {
             return Some(Arc::clone(known));
         }
-        let (revocations, made) = (RevocationStatement::empty(), header.core.issued_at);
-        let verified = header.verify(fleet.deployment(), fleet.group(), None, &revocations, made).ok()?;
-        let verified = Arc::new(verified);
+        let verified = Arc::new(fleet.verify_header(header)?);
         self.verified = Some(Arc::clone(&verified));
         Some(verified)
     }

@@ -233,7 +233,7 @@ impl<S: Suite> World<S> {
     /// several KGCs costs more than a life.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Errors of [`new`](Self::new), except those of a quorum, which has been founded.
     pub(crate) fn with_empty_disks(setup: Setup, disks: &Disks<S>) -> Result<Self, WorldError> {
         Self::with_fleet(setup, Arc::clone(&disks.fleet))
     }

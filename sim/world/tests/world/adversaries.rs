@@ -139,8 +139,8 @@ fn request_to_revoke_that_no_disk_took_is_lost_with_the_kgc() {
     }
 }
 
-/// A leader is cut off with two drones, and a deputy takes over, with which these make no κ. Somebody shows them the deputy's
-/// opening before the leader does.
+/// A partition isolates a leader and two drones, and a deputy takes over, with which these have no κ. An adversary replays the
+/// deputy's opening to them before their leader sends it.
 #[test]
 fn opening_to_which_no_second_factor_leads_ends_a_membership_whoever_shows_it() {
     let [near, late] = [MEMBERS - 2, MEMBERS - 1];
