@@ -313,7 +313,7 @@ pub struct Invariants<S: Suite> {
     keys: KeyAgreement,
     rosters: Rosters,
     contradiction: Contradiction,
-    forgeries: Forgeries,
+    forgeries: Forgeries<S>,
     durability: Durability,
     quorum: QuorumEvidence,
     group_messages: GroupMessages,
@@ -374,6 +374,7 @@ impl<S: Suite> Invariants<S> {
 
     /// The same, whose adversary has recorded what was sent before.
     pub(crate) fn with_recording(mut self, recording: QuantumAdversary<S>) -> Self {
+        self.publications = PublicationReader::behind(recording.headers().clone());
         self.quantum = recording;
         self
     }

@@ -1,13 +1,15 @@
 //! Checks the effect of forged messages: no answer that multiplies, and no membership ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use quiver_ainq::{EpochKind, Header, HeaderCore, KemKey, Suite};
 use quiver_group::{EdgeEvent, LeaderEvent};
 use quiver_machine::Destination;
-use quiver_message::Message;
+use quiver_message::{Message, ShortRekey};
 
 use super::history::{HeldKey, show};
+use super::publications::LeaderPublication;
 use super::{Evidence, Findings, Invariant, InvariantCheck, died};
 use crate::drone_role::DroneRole;
 use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
@@ -15,33 +17,56 @@ use crate::{Cause, Effect, NodeEvent, NodeId, Step, World};
 /// Greatest number of one node's answers to unauthenticated questions of one peer within a second that are longer than the
 /// question: five of two messages each for the newest epoch, and four for a revocation list.
 const MOST: u32 = 14;
+/// Number of epochs whose headers are kept, because short ones build on them.
+const EPOCHS: usize = 64;
 
 /// Number of answers to forged messages.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Forgeries {
+#[derive(Clone)]
+pub(super) struct Forgeries<S: Suite> {
     seen: u64,
+    /// A publication of each of the newest epochs.
+    published: VecDeque<Arc<LeaderPublication<S>>>,
     /// Second and number of answers, by node and the peer that it answered.
     answered: BTreeMap<(NodeId, NodeId), (u64, u32)>,
 }
 
-impl<S: Suite> InvariantCheck<S> for Forgeries {
-    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
-        if let NodeId::Edge(number) = step.node {
-            let before = evidence.history.change.before;
-            observe_forgery(world, step, number, before, &mut evidence.findings);
-        }
-        self.observe_answers(world, step, &mut evidence.findings);
+impl<S: Suite> Default for Forgeries<S> {
+    fn default() -> Self {
+        Self { seen: 0, published: VecDeque::new(), answered: BTreeMap::new() }
     }
 }
 
-impl Forgeries {
+impl<S: Suite> InvariantCheck<S> for Forgeries<S> {
+    fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
+        if let NodeId::Edge(number) = step.node {
+            let before = evidence.history.change.before;
+            self.observe_forgery(world, step, number, before, &mut evidence.findings);
+        }
+        self.observe_answers(world, step, &mut evidence.findings);
+    }
+
+    fn on_publication(
+        &mut self,
+        _: &World<S>,
+        _: &Step,
+        publication: &Arc<LeaderPublication<S>>,
+        _: &mut Evidence,
+    ) {
+        if self.published.iter().all(|known| known.digest != publication.digest) {
+            self.published.push_front(Arc::clone(publication));
+            self.published.truncate(EPOCHS);
+        }
+    }
+}
+
+impl<S: Suite> Forgeries<S> {
     /// Number of forged messages that arrived.
     pub(super) const fn seen(&self) -> u64 {
         self.seen
     }
 
     /// A node took a forged message: who answers it, and how often.
-    fn observe_answers<S: Suite>(&mut self, world: &World<S>, step: &Step, findings: &mut Findings) {
+    fn observe_answers(&mut self, world: &World<S>, step: &Step, findings: &mut Findings) {
         let Cause::Message { via, by_group, payload } = &step.cause else { return };
         // A relay's message is no answer of its own, and not of this message.
         if !world.is_forged(payload) || matches!(step.node, NodeId::Relay(_)) {
@@ -75,33 +100,43 @@ impl Forgeries {
             format!("answers {via} {count} times within a second, and cannot know who it is")
         });
     }
-}
 
-/// Checks that an edge that received a forged message kept its membership.
-fn observe_forgery<S: Suite>(
-    world: &World<S>,
-    step: &Step,
-    number: u32,
-    before: Option<HeldKey>,
-    findings: &mut Findings,
-) {
-    let Cause::Message { payload, .. } = &step.cause else { return };
-    let Some(held) = before.filter(|_| world.is_forged(payload) && !died(step)) else { return };
-    let expired = |event: &NodeEvent| matches!(event, NodeEvent::Feature(event) if event.is_expiry());
-    if step.events().any(expired) {
-        return;
+    /// Checks that an edge that received a forged message kept its membership.
+    fn observe_forgery(
+        &self,
+        world: &World<S>,
+        step: &Step,
+        number: u32,
+        before: Option<HeldKey>,
+        findings: &mut Findings,
+    ) {
+        let Cause::Message { payload, .. } = &step.cause else { return };
+        let Some(held) = before.filter(|_| world.is_forged(payload) && !died(step)) else { return };
+        let expired = |event: &NodeEvent| matches!(event, NodeEvent::Feature(event) if event.is_expiry());
+        if step.events().any(expired) {
+            return;
+        }
+        let now = world.edge(number).and_then(|edge| edge.status().epoch);
+        let kept = now >= Some(held.epoch)
+            || match Message::<S>::decode(world.fleet().deployment(), payload) {
+                Ok(Message::Rekey(rekey)) => ends(world, number, rekey.header, &held),
+                Ok(Message::ShortRekey(short)) => self.short_ends(world, number, short, &held),
+                _ => false,
+            };
+        findings.require(Invariant::NoForgedEnd, step, kept, || {
+            format!("gave up epoch {} for a message of a sender without an identity", show(held.epoch))
+        });
     }
-    let now = world.edge(number).and_then(|edge| edge.status().epoch);
-    let kept = now >= Some(held.epoch)
-        || match Message::<S>::decode(world.fleet().deployment(), payload) {
-            Ok(Message::Rekey(rekey)) => ends(world, number, rekey.header, &held),
-            // A genuine one that is played again may say so, as a whole header may.
-            Ok(Message::ShortRekey(short)) => short.header.epoch > held.epoch,
-            _ => false,
+
+    /// Returns true if a short header may end the membership of an edge, as the whole header that it stands for. Without the
+    /// header that it builds on nothing but its epoch can be told.
+    fn short_ends(&self, world: &World<S>, number: u32, short: ShortRekey<S>, held: &HeldKey) -> bool {
+        let Some(before) = self.published.iter().find(|known| known.digest == held.digest) else {
+            return short.header.epoch > held.epoch;
         };
-    findings.require(Invariant::NoForgedEnd, step, kept, || {
-        format!("gave up epoch {} for a message of a sender without an identity", show(held.epoch))
-    });
+        let whole = short.header.rebuild(&before.header.core, &held.digest, &short.wraps);
+        whole.is_ok_and(|header| ends(world, number, header, held))
+    }
 }
 
 /// Returns true if a header may end the membership of an edge with this state: it is newer, genuine, and says

@@ -1,13 +1,18 @@
 //! Reads what leaders publish of epochs, once for all checks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quiver_ainq::{EpochPart, Header, Suite};
 use quiver_message::Message;
 use quiver_testbed::HeaderReader;
+use sha2::{Digest, Sha256};
 
 use crate::relays::carried;
 use crate::{Effect, NodeId, Step, World};
+
+/// Number of messages that are known again when they are sent once more.
+const KNOWN: usize = 16_384;
 
 /// A header that a leader sent, and the part for a member that came with it.
 #[derive(Clone, Debug)]
@@ -22,10 +27,17 @@ pub(crate) struct LeaderPublication<S: Suite> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PublicationReader<S: Suite> {
     headers: HeaderReader<S>,
+    /// SHA-256 of the publications: most are sent many times.
+    known: BTreeSet<[u8; 32]>,
 }
 
 impl<S: Suite> PublicationReader<S> {
-    /// Gives to `tell` each publication that a leader sent in a step.
+    /// A reader of what is sent behind these headers.
+    pub(super) const fn behind(headers: HeaderReader<S>) -> Self {
+        Self { headers, known: BTreeSet::new() }
+    }
+
+    /// Gives to `tell` each publication that a leader sent in a step, and had not sent before.
     pub(super) fn read(
         &mut self,
         world: &World<S>,
@@ -45,8 +57,15 @@ impl<S: Suite> PublicationReader<S> {
     }
 
     fn decode(&mut self, world: &World<S>, payload: &[u8]) -> Option<Arc<LeaderPublication<S>>> {
+        let message = Sha256::digest(payload).into();
+        if self.known.contains(&message) {
+            return None;
+        }
         let deployment = world.fleet().deployment();
         let (header, part) = self.headers.decode(deployment, payload).and_then(published)?;
+        if self.known.len() < KNOWN {
+            self.known.insert(message);
+        }
         if world.doubled(header.core.epoch).is_some() {
             // Shown, not made by this leader: what its maker gives away is no secret of the group's.
             return None;

@@ -352,6 +352,11 @@ fn anywhere<S: Suite>(header: &VerifiedHeader<S>, slot: Slot) -> Option<GroupMem
 }
 
 impl<S: Suite> QuantumAdversary<S> {
+    /// The headers that leaders sent.
+    pub(super) const fn headers(&self) -> &HeaderReader<S> {
+        &self.headers
+    }
+
     /// Records what a node sent, and what edges followed.
     fn observe(&mut self, world: &World<S>, step: &Step) -> Vec<OpenedEpoch> {
         let mut openings = Vec::new();
