@@ -515,6 +515,13 @@ impl<S: Suite> QuantumAdversary<S> {
         for edge in edges {
             let Some(double) = self.doubles.get_mut(&edge) else { continue };
             let slot = world.edge(edge).and_then(|edge| edge.status().slot);
+            // With a guessed κ, nobody but the drone in the slot needs to be tried.
+            let guesses = header.core().kind == EpochKind::Open
+                && header.core().kem.is_some()
+                && double.taken.is_empty();
+            if guesses && one_slot.is_some() && slot.is_some() && slot != one_slot {
+                continue;
+            }
             let Some(next) = double.advance(&context, published, slot) else { continue };
             let exported =
                 next.group_key().map(|key| *key.export(&export_channel(), header.digest()).expose());
