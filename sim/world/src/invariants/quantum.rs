@@ -56,7 +56,8 @@ enum CurveSecrets<S: Suite> {
         keypair: Arc<DroneKeypair<S>>,
         /// E_now of its requests with n_e, the newest first.
         requests: VecDeque<(Nonce, Arc<SparePair<S>>)>,
-        spares: BTreeMap<u64, Arc<SparePair<S>>>,
+        /// Spare pairs, by number.
+        spares: Vec<Arc<SparePair<S>>>,
     },
     /// Secrets of the newest run of an anonymous drone.
     Anonymous(ExposedRun<S>),
@@ -199,9 +200,10 @@ impl<S: Suite> CurveSecrets<S> {
 
     fn keep(&mut self, spare: Arc<SparePair<S>>) {
         let Self::Named { spares, .. } = self else { return };
-        spares.insert(spare.q(), spare);
+        spares.retain(|known| known.q() != spare.q());
+        spares.insert(spares.partition_point(|known| known.q() < spare.q()), spare);
         if spares.len() > PAIRS {
-            spares.pop_first();
+            spares.remove(0);
         }
     }
 
@@ -279,7 +281,7 @@ impl<S: Suite> Double<S> {
                 EpochPart::Entry(entry) => entry.q == Some(spare.q()),
                 _ => true,
             };
-            let spares: Vec<_> = spares.values().rev().filter(named).collect();
+            let spares: Vec<_> = spares.iter().rev().filter(named).collect();
             return self.factors(header).into_iter().find_map(|kem| {
                 spares.iter().find_map(|spare| {
                     let secrets = (Some(&***spare), kem.as_ref());
@@ -413,7 +415,7 @@ impl<S: Suite> QuantumAdversary<S> {
                     let secrets = CurveSecrets::Named {
                         keypair: Arc::new(keypair),
                         requests: VecDeque::new(),
-                        spares: BTreeMap::new(),
+                        spares: Vec::new(),
                     };
                     self.doubles.insert(edge, Double::new(secrets));
                 }
