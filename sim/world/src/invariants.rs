@@ -63,7 +63,7 @@ pub enum Invariant {
     /// A drone that joined holds no earlier key, and cannot derive one from recorded messages.
     #[display("backward secrecy before join")]
     BackwardSecrecyBeforeJoin,
-    /// Epochs never go back.
+    /// Epochs never go back, those of an anonymous drone within one membership.
     #[display("no epoch regression")]
     NoEpochRegression,
     /// No mask hides two keys.

@@ -12,8 +12,15 @@ use quiver_testbed::matching;
 #[derive(Clone, Debug)]
 pub(super) struct KeyAgreement {
     held: Vec<Option<HeldKey>>,
-    /// The newest epoch that each edge ever reported, or could use when it was done with a step.
-    newest: Vec<Option<Epoch>>,
+    newest: Vec<NewestEpoch>,
+}
+
+/// The newest epoch that an edge ever reported, or could use when it was done with a step.
+#[derive(Clone, Copy, Debug, Default)]
+struct NewestEpoch {
+    epoch: Option<Epoch>,
+    /// Pseudonym under which an anonymous drone was in it.
+    pseudonym: Option<[u8; 16]>,
 }
 
 impl<S: Suite> InvariantCheck<S> for KeyAgreement {
@@ -29,7 +36,7 @@ impl<S: Suite> InvariantCheck<S> for KeyAgreement {
 
 impl KeyAgreement {
     pub(super) fn new(edges: usize) -> Self {
-        Self { held: vec![None; edges], newest: vec![None; edges] }
+        Self { held: vec![None; edges], newest: vec![NewestEpoch::default(); edges] }
     }
 
     fn observe_edge<S: Suite>(
@@ -41,6 +48,11 @@ impl KeyAgreement {
     ) {
         let Evidence { findings, history } = evidence;
         let place = number as usize;
+        let pseudonym = history.pseudonyms.of(number);
+        if let Some(newest) = self.newest.get_mut(place).filter(|newest| newest.pseudonym != pseudonym) {
+            // §A5.3: an anonymous membership begins with nothing, so that no leader recognises the drone by what it remembers.
+            *newest = NewestEpoch { epoch: None, pseudonym };
+        }
         for event in step.events() {
             if let NodeEvent::Edge(EdgeEvent::KeyActivated { epoch, .. }) = event {
                 self.rises(step, place, *epoch, "went back", findings);
@@ -62,12 +74,12 @@ impl KeyAgreement {
 
     /// An edge reported or can use this epoch: none before was newer.
     fn rises(&mut self, step: &Step, place: usize, epoch: Epoch, what: &str, findings: &mut Findings) {
-        let newest = self.newest.get(place).copied().flatten();
+        let newest = self.newest.get(place).and_then(|newest| newest.epoch);
         findings.require(Invariant::NoEpochRegression, step, newest <= Some(epoch), || {
             format!("{what} from {} to {}", newest.map(show).unwrap_or_default(), show(epoch))
         });
-        if let Some(slot) = self.newest.get_mut(place) {
-            *slot = newest.max(Some(epoch));
+        if let Some(known) = self.newest.get_mut(place) {
+            known.epoch = newest.max(Some(epoch));
         }
     }
 }

@@ -16,7 +16,7 @@ use quiver_world::check::{Base, CheckSetup, SeedChecker};
 use quiver_world::run::{PhaseCosts, RunPlan, run};
 use quiver_world::{
     Action, Cause, DiskState, Effect, Forgery, InsecureToy, Invariant, Invariants, MasterKeySuite, NodeEvent,
-    NodeId, Setup, Step, StepObserver, World, WorldSuite,
+    NodeId, NodeSet, Partition, Setup, Step, StepObserver, World, WorldSuite,
 };
 
 type S = InsecureToy;
@@ -198,6 +198,28 @@ fn deputy_demands_the_same_and_everybody_applies_to_it_again() {
         // The first one comes back, and follows.
         scene.act(Action::Start(NodeId::Leader(0)));
         scene.run(60);
+        scene.converged();
+    }
+}
+
+/// A deputy takes over on an island with one drone, and is gone when the partition ends.
+#[test]
+fn anonymous_drone_enters_an_older_term_in_another_membership() {
+    for strategy in BOTH {
+        let leader_timing = LeaderTiming { silence: Some(Duration::from_secs(4)), ..LeaderTiming::default() };
+        let setup = Setup { leaders: 2, leader_timing, ..setup(strategy, 4, 12) };
+        let mut scene = Scene::new(setup, 0..12);
+        let drone = scene.inside(0..12)[0];
+        let island = [NodeId::Leader(1), NodeId::Edge(drone)];
+        scene.act(Action::Part(Partition::both_ways(NodeSet::only(island), NodeSet::all_but(island))));
+        scene.run(60);
+        assert_eq!(scene.holders(1), [drone]);
+        let ahead = scene.world.edge(drone).unwrap().status().epoch;
+        scene.act(Action::Stop(NodeId::Leader(1)));
+        scene.act(Action::Heal);
+        scene.run(60);
+        assert!(scene.holders(0).contains(&drone));
+        assert!(scene.world.edge(drone).unwrap().status().epoch < ahead);
         scene.converged();
     }
 }
