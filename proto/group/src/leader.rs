@@ -224,10 +224,6 @@ impl<S: Suite> Leader<S> {
         match route {
             Route::Kgc => {
                 cx.peers.kgcs.insert(peer);
-                // §10.7: a KGC revokes the key of a leader that is proven false.
-                for (_, proof) in cx.store.refused.iter().filter(|(_, proof)| !proof.is_empty()) {
-                    cx.out.send_encoded(peer, proof.to_vec());
-                }
                 let enrolled = self.enrolment.connected(&mut cx, peer);
                 prove_enrolment(&mut cx, peer);
                 self.revocation_polling.ask_now(now.monotonic);

@@ -1,9 +1,10 @@
 //! Revocation lists at a leader: fetches newer ones from its KGCs, and sends its own on request.
 //! docs/protocol.md §12.3.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use quiver_ainq::{RevocationStatement, Suite};
+use quiver_ainq::{RevocationStatement, Revoked, Suite};
 use quiver_machine::{Peer, due};
 use quiver_message::{Message, RevocationQuery};
 
@@ -32,7 +33,12 @@ impl RevocationPolling {
         }
         self.next = (!cx.peers.kgcs.is_empty()).then(|| cx.now.monotonic + ASK_EVERY);
         let query = Message::<S>::RevocationQuery(cx.store.revocations.query());
+        let proofs = unlisted_proofs(cx);
         for kgc in &cx.peers.kgcs {
+            // §10.7: a KGC revokes the key of a leader that is proven false.
+            for proof in &proofs {
+                cx.out.send_encoded(*kgc, proof.clone());
+            }
             cx.out.send(&cx.config.deployment, *kgc, &query);
         }
     }
@@ -40,6 +46,23 @@ impl RevocationPolling {
     pub(super) const fn deadline(&self) -> Option<Duration> {
         self.next
     }
+}
+
+/// Proofs against leaders that the list held does not name, as messages: until it does, no KGC may have had them. Identities
+/// that ended long ago are in no list any more (§12.3).
+fn unlisted_proofs<S: Suite>(cx: &LeaderContext<'_, S>) -> Vec<Vec<u8>> {
+    let (list, now) = (cx.store.revocations.list(), cx.now.unix);
+    let counts = |proof: &[u8]| match Message::<S>::decode(&cx.config.deployment, proof) {
+        Ok(Message::EquivocationProof(proof)) => {
+            let mut signers =
+                [&proof.first, &proof.second].map(|header| &header.core.leader.identity).into_iter();
+            signers.any(|identity| !Revoked::from(identity).has_ended(now))
+        }
+        _ => false,
+    };
+    let refused = cx.store.refused.iter();
+    let unlisted = refused.filter(|(serial, proof)| !list.names_serial(serial) && counts(proof));
+    unlisted.map(|(_, proof)| proof.to_vec()).collect()
 }
 
 /// Sends the list held to a peer that holds an older one (§12.7: not too often).

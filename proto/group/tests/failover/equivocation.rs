@@ -231,6 +231,55 @@ fn forged_and_hollow_proofs_blame_the_sender_and_change_nothing() {
     assert_eq!(world.kgc().revocation_number(), 0);
 }
 
+/// Numbers of proofs and of questions for a list that were sent to the KGC.
+fn sent_to_kgc(world: &World) -> (usize, usize) {
+    let to_kgc = world.recorded.iter().filter(|packet| packet.to == Node::Kgc);
+    to_kgc.fold((0, 0), |(proofs, queries), packet| match decode(world, packet) {
+        Message::EquivocationProof(_) => (proofs + 1, queries),
+        Message::RevocationQuery(_) => (proofs, queries + 1),
+        _ => (proofs, queries),
+    })
+}
+
+#[test]
+fn a_kgc_is_sent_a_proof_again_until_a_list_names_the_leader() {
+    let mut world = World::grouped(5, 2, 2);
+    let second = second_header(&mut world).encode(&world.deployment);
+    world.tamper = Some(Box::new(|packet| if packet.to == Node::Kgc { vec![] } else { vec![packet] }));
+    world.inject(Node::Leader(0), Node::Edge(0), &second);
+    world.run_for(Duration::from_secs(20));
+    assert_eq!(lists_signed(&world), 0);
+    world.tamper = None;
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(lists_signed(&world), 1);
+    let (sent, _) = sent_to_kgc(&world);
+    // Nor to a KGC that connects: it has the list, or is sent it.
+    world.stop(Node::Kgc);
+    world.start(Node::Kgc);
+    world.run_for(Duration::from_secs(200));
+    assert_eq!(sent_to_kgc(&world).0, sent);
+}
+
+#[test]
+fn nobody_is_sent_a_proof_against_an_identity_that_ended_long_ago() {
+    let mut world = World::grouped(6, 2, 2);
+    let second = second_header(&mut world).encode(&world.deployment);
+    world.stop(Node::Kgc);
+    world.inject(Node::Leader(0), Node::Edge(0), &second);
+    world.run_for(Duration::from_secs(20));
+    for years in [0, 100] {
+        world.set_ahead(Node::Leader(1), years * 365 * 86_400);
+        let before = sent_to_kgc(&world);
+        world.start(Node::Kgc);
+        world.tamper = Some(Box::new(|packet| if packet.to == Node::Kgc { vec![] } else { vec![packet] }));
+        world.run_for(Duration::from_secs(100));
+        let (proofs, queries) = sent_to_kgc(&world);
+        assert!(queries > before.1);
+        assert_eq!(proofs == before.0, years > 0);
+        world.stop(Node::Kgc);
+    }
+}
+
 #[test]
 fn a_proof_is_checked_once_however_often_it_comes() {
     let mut world = World::grouped(4, 2, 2);

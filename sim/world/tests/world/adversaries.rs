@@ -79,6 +79,22 @@ fn proof_that_no_kgc_hears_of_is_noticed() {
     assert_eq!(invariants.violations().iter().filter(at_kgc).count(), 1, "{:?}", invariants.violations());
 }
 
+/// A KGC takes no message while its disk holds a request to revoke up.
+#[test]
+fn proof_that_a_kgc_with_a_full_disk_misses_is_sent_again() {
+    for strategy in STRATEGIES {
+        let disk = |state| Action::Disk(NodeId::Kgc(1), state);
+        let held_up =
+            [(0, disk(DiskState::Full)), (1, Action::Revoke(MEMBERS + 1)), (10, disk(DiskState::Sound))];
+        let contradiction = two_keys().into_iter().map(|(_, action)| (2, action)).take(1);
+        let actions = held_up.into_iter().chain(contradiction);
+        let (world, mut invariants) = befallen(setup(strategy, 1, Sabotage::None), actions);
+        assert!(invariants.convinced() > MEMBERS as usize / 2, "{}", invariants.convinced());
+        invariants.demand_convergence(&world);
+        assert_eq!(invariants.violations(), [], "{strategy:?}");
+    }
+}
+
 fn forgeries(by: u32) -> impl Iterator<Item = (u64, Action)> {
     let renewed = [(0, Action::Revoke(MEMBERS + 1)), (1, Action::Rekey)];
     let forged = (0_u64..).zip(Forgery::ALL).flat_map(move |(place, what)| {
