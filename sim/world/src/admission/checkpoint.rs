@@ -404,7 +404,8 @@ impl<S: Suite> Checkpoint<S> {
             period,
             revocations: None,
             most: self.answers,
-            patience: PATIENCE,
+            // A run is of use within the period of its credential, which a drone with a wrong clock does not see end.
+            patience: PATIENCE.min(self.terms.period()),
             timing,
             kem,
         }
