@@ -224,16 +224,22 @@ impl<S: MasterKeySuite> Base<S> {
         Ok(world)
     }
 
+    /// The invariants of a plan's world, whose adversary has recorded how the group formed.
+    fn invariants(&self, world: &World<S>, plan: &ActionPlan) -> Invariants<S> {
+        let invariants = Invariants::new(world, true);
+        match plan.beginning {
+            StartState::Formed => invariants.with_recording(self.recording.clone()),
+            StartState::Nothing | StartState::Enrolled => invariants,
+        }
+    }
+
     /// Runs a plan.
     ///
     /// # Errors
     /// Errors of [`World::new`].
     pub fn run(&self, plan: &ActionPlan) -> Result<SeedOutcome, WorldError> {
         let mut world = self.world(plan)?;
-        let mut invariants = Invariants::new(&world, true);
-        if plan.beginning == StartState::Formed {
-            invariants = invariants.with_recording(self.recording.clone());
-        }
+        let mut invariants = self.invariants(&world, plan);
         let mut counting = Counting { checker: &mut invariants, actions: BTreeMap::new() };
         let convergence = run_to_convergence(&mut world, plan, &mut counting);
         let actions = counting.actions;

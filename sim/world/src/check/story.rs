@@ -28,7 +28,7 @@ pub fn story<S: MasterKeySuite>(
     plan: &ActionPlan,
 ) -> Result<(Option<Violation>, Vec<String>), WorldError> {
     let mut world = base.world(plan)?;
-    let mut recorder = StoryRecorder { invariants: Invariants::new(&world, true), steps: VecDeque::new() };
+    let mut recorder = StoryRecorder { invariants: base.invariants(&world, plan), steps: VecDeque::new() };
     run_to_convergence(&mut world, plan, &mut recorder);
     let violation = recorder.invariants.violations().first().cloned();
     Ok((violation, recorder.steps.into()))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quiver_ainq::Suite;
 use quiver_kem::KemSetting;
 
-use super::{ActionPlan, Base, CheckSetup, ConvergenceChecker, StartState, run_to_convergence};
+use super::{ActionPlan, Base, CheckSetup, ConvergenceChecker, run_to_convergence};
 use crate::{Action, Hop, Invariants, MasterKeySuite, Step, StepObserver, Violation, World, WorldError};
 
 impl<S: MasterKeySuite> Base<S> {
@@ -38,10 +38,7 @@ impl<S: MasterKeySuite> Base<S> {
         observer: &mut dyn StepObserver<S>,
     ) -> Result<Option<Violation>, WorldError> {
         let mut world = self.world(plan)?;
-        let mut invariants = Invariants::new(&world, true);
-        if plan.beginning == StartState::Formed {
-            invariants = invariants.with_recording(self.recording.clone());
-        }
+        let mut invariants = self.invariants(&world, plan);
         let mut both = Both(&mut invariants, observer);
         run_to_convergence(&mut world, plan, &mut both);
         Ok(invariants.violations().first().cloned())

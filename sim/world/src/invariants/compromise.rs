@@ -28,7 +28,9 @@ const ARCHIVE: usize = 4096;
 #[derive(Clone)]
 struct CompromisedNode<S: Suite> {
     edge: u32,
-    /// The epoch held at the capture. Older ones must stay closed.
+    /// Time of the capture.
+    at: Duration,
+    /// The epoch held then. Older ones that were made by then must stay closed.
     held: Option<Epoch>,
     /// True if it kept the pair with which its term was opened: for up to a minute, so that of two competing
     /// terms the higher can be followed. For so long, all that was opened with that pair is open to a captor
@@ -132,6 +134,7 @@ impl<S: Suite> CompromisedNodes<S> {
         });
         let compromised = CompromisedNode {
             edge,
+            at,
             held: machine.status().epoch,
             keeps_used_pair: state.spares.len() == 2,
             public: state.public.clone(),
@@ -166,7 +169,9 @@ impl<S: Suite> CompromisedNodes<S> {
         let is_member = members.is_none_or(|members| members.contains(&compromised.edge));
         let node = Some(NodeId::Edge(compromised.edge));
         let excused = compromised.keeps_used_pair && origin == Origin::Agreed;
-        if compromised.held.is_some_and(|held| epoch < held) && !excused {
+        // A competing leader may open a lower term after the capture, with a pair that was taken unused.
+        let by_then = made.is_none_or(|made| made.at <= compromised.at);
+        if compromised.held.is_some_and(|held| epoch < held) && by_then && !excused {
             let detail = format!("captured while it held a later one, it opens epoch {}", show(epoch));
             findings.violate(Invariant::BackwardSecrecyBeforeJoin, at, node, detail);
         } else if !is_member {

@@ -3,6 +3,7 @@
 //! No node knows all of it. The checks compare what nodes do with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use quiver_ainq::{Epoch, Name, Suite};
 
@@ -13,6 +14,8 @@ use crate::{NodeId, World};
 /// An epoch that a leader made.
 #[derive(Clone, Debug)]
 pub(crate) struct MadeEpoch {
+    /// Time at which it was made.
+    pub(crate) at: Duration,
     /// D, unless the leader died at once.
     pub(crate) digest: Option<[u8; 32]>,
     /// The exported key of the epoch.

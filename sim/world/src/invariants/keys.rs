@@ -117,12 +117,14 @@ fn made_epoch<S: Suite>(
     newest: bool,
     history: &GroupHistory,
 ) -> MadeEpoch {
-    let nothing = MadeEpoch { digest: None, key: None, members: None, anonymous: None, leader: ordinal };
+    let at = step.at;
+    let nothing = MadeEpoch { at, digest: None, key: None, members: None, anonymous: None, leader: ordinal };
     if !newest || died(step) {
         return nothing;
     }
     let Some(leader) = world.leader(ordinal) else { return nothing };
     MadeEpoch {
+        at,
         digest: leader.status().digest,
         key: leader.export(&history.channel).map(|key| *key.expose()),
         members: Some(leader.members().filter_map(|(_, name)| edge_number(name.as_str())).collect()),

@@ -195,7 +195,8 @@ fn opening_to_which_no_second_factor_leads_ends_a_membership_whoever_shows_it() 
 
 /// A newcomer takes an epoch in which another's nonce is altered; κ that was captured ahead of a term opens it also after a
 /// later capture; wraps come before the path that leads to them; a leader refuses forged joins in the second in which it answers as
-/// many questions as it may.
+/// many questions as it may; a pair that was captured unused opens a lower term that another deputy opens later; the leader with two
+/// keys opens two terms at a time.
 #[test]
 fn invariants_know_what_rare_lives_have_shown_to_be_right() {
     let tree = CheckSetup { strategy: StrategyKind::Tree, ..CheckSetup::default() };
@@ -204,6 +205,9 @@ fn invariants_know_what_rare_lives_have_shown_to_be_right() {
         (CheckSetup { leaders: 3, ..CheckSetup::default() }, 6_000_412),
         (CheckSetup { relays: 3, ..tree }, 7_000_612),
         (CheckSetup { leaders: 3, ..tree }, 100_009_785),
+        (CheckSetup { leaders: 3, ..CheckSetup::default() }, 100_024_246),
+        (CheckSetup::default(), 100_235_187),
+        (tree, 100_235_187),
     ];
     for (setup, seed) in lives {
         let outcome = SeedChecker::new(setup).unwrap().check(seed).unwrap();
