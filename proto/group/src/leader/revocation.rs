@@ -48,15 +48,14 @@ impl RevocationPolling {
     }
 }
 
-/// Proofs against leaders that the list held does not name, as messages: until it does, no KGC may have had them. Identities
-/// that ended long ago are in no list any more (§12.3).
+/// Proofs against leaders that the list held does not name, as messages: until it does, the KGCs may have
+/// lost them. A list leaves out an identity that ended more than a day ago (§12.3), and so does this.
 fn unlisted_proofs<S: Suite>(cx: &LeaderContext<'_, S>) -> Vec<Vec<u8>> {
     let (list, now) = (cx.store.revocations.list(), cx.now.unix);
     let counts = |proof: &[u8]| match Message::<S>::decode(&cx.config.deployment, proof) {
         Ok(Message::EquivocationProof(proof)) => {
-            let mut signers =
-                [&proof.first, &proof.second].map(|header| &header.core.leader.identity).into_iter();
-            signers.any(|identity| !Revoked::from(identity).has_ended(now))
+            let lasts = |identity| !Revoked::from(identity).has_ended(now);
+            lasts(&proof.first.core.leader.identity) || lasts(&proof.second.core.leader.identity)
         }
         _ => false,
     };
