@@ -29,7 +29,7 @@ use self::contradiction::Contradiction;
 pub use self::convergence::bound;
 use self::convergence::{Convergence, LeadingEpoch};
 use self::durability::Durability;
-use self::forgeries::Forgeries;
+use self::forgeries::ForgedMessages;
 use self::group_messages::GroupMessages;
 use self::history::{GroupHistory, HeldKey};
 use self::keys::KeyAgreement;
@@ -313,7 +313,7 @@ pub struct Invariants<S: Suite> {
     keys: KeyAgreement,
     rosters: Rosters,
     contradiction: Contradiction,
-    forgeries: Forgeries<S>,
+    forgeries: ForgedMessages<S>,
     durability: Durability,
     quorum: QuorumEvidence,
     group_messages: GroupMessages,
@@ -338,7 +338,7 @@ impl<S: Suite> Invariants<S> {
             keys: KeyAgreement::new(edges),
             rosters: Rosters,
             contradiction: Contradiction::default(),
-            forgeries: Forgeries::default(),
+            forgeries: ForgedMessages::default(),
             durability: Durability::new(edges, leaders, kgcs),
             quorum: QuorumEvidence::default(),
             group_messages: GroupMessages::default(),

@@ -22,7 +22,7 @@ const EPOCHS: usize = 64;
 
 /// Number of answers to forged messages.
 #[derive(Clone)]
-pub(super) struct Forgeries<S: Suite> {
+pub(super) struct ForgedMessages<S: Suite> {
     seen: u64,
     /// A publication of each of the newest epochs.
     published: VecDeque<Arc<LeaderPublication<S>>>,
@@ -30,13 +30,13 @@ pub(super) struct Forgeries<S: Suite> {
     answered: BTreeMap<(NodeId, NodeId), (u64, u32)>,
 }
 
-impl<S: Suite> Default for Forgeries<S> {
+impl<S: Suite> Default for ForgedMessages<S> {
     fn default() -> Self {
         Self { seen: 0, published: VecDeque::new(), answered: BTreeMap::new() }
     }
 }
 
-impl<S: Suite> InvariantCheck<S> for Forgeries<S> {
+impl<S: Suite> InvariantCheck<S> for ForgedMessages<S> {
     fn on_step(&mut self, world: &World<S>, step: &Step, evidence: &mut Evidence) {
         if let NodeId::Edge(number) = step.node {
             let before = evidence.history.change.before;
@@ -59,7 +59,7 @@ impl<S: Suite> InvariantCheck<S> for Forgeries<S> {
     }
 }
 
-impl<S: Suite> Forgeries<S> {
+impl<S: Suite> ForgedMessages<S> {
     /// Number of forged messages that arrived.
     pub(super) const fn seen(&self) -> u64 {
         self.seen

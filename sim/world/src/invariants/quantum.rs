@@ -517,7 +517,7 @@ impl<S: Suite> QuantumAdversary<S> {
         for edge in edges {
             let Some(double) = self.doubles.get_mut(&edge) else { continue };
             let slot = world.edge(edge).and_then(|edge| edge.status().slot);
-            // With a guessed κ, nobody but the drone in the slot needs to be tried.
+            // Without κ of the drone, it is tried only on an opening for its own slot.
             let guesses = header.core().kind == EpochKind::Open
                 && header.core().kem.is_some()
                 && double.taken.is_empty();

@@ -81,7 +81,7 @@ impl Adversary {
     ) {
         let edges = (0..kernel.edge_count()).filter_map(|edge| kernel.edge(edge)?.status().epoch);
         let leaders = (0..kernel.leader_count()).filter_map(|ordinal| kernel.leader(ordinal)?.status().epoch);
-        // A term that nobody has followed yet is above as well: no epoch is signed a third time.
+        // The terms that it opened before count even if no node follows them, so that each has two headers.
         let doubled = self.doubled.keys().copied();
         let own: Vec<Epoch> = edges.chain(leaders).chain(doubled).max().into_iter().collect();
         let newest = kernel.collect(
