@@ -25,6 +25,7 @@ use quiver_machine::{Either, Snapshot};
 use self::deputy::Deputy;
 use self::roles::{FuzzEdge, FuzzLeader, FuzzMachine};
 use self::world::{STRATEGIES, recording};
+use crate::decoders::message_with_two_bodies;
 
 /// The suite of the machines.
 pub(crate) type S = Ristretto255;
@@ -74,7 +75,8 @@ pub fn leader_records(bytes: &[u8]) {
 
 /// Every message of the honest runs.
 pub fn message_seeds() -> Vec<Vec<u8>> {
-    STRATEGIES.iter().flat_map(|strategy| recording(*strategy).messages.clone()).collect()
+    let recorded = STRATEGIES.iter().flat_map(|strategy| recording(*strategy).messages.clone());
+    recorded.chain([message_with_two_bodies::<S>()]).collect()
 }
 
 /// Scripts to start from: each state with a few steps.
