@@ -1,7 +1,7 @@
 //! Attribute-based key exchange: keys, credentials, and every message of either side, in the state that takes
 //! it. A value that decodes has one encoding; nothing but the honest message leads to a key.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use quiver_abke::{
     Authority, AuthorityKey, Awaiting, Client, Committed, Credential, ExchangeTerms, Hello, OpenedClient,
@@ -33,6 +33,23 @@ fn certified() -> Credential {
     authority().certify(&attributes, &mut rng(90)).expect("as many as there are slots")
 }
 
+/// Values that all exchanges have in common.
+struct ExchangeParties {
+    verifier: Verifier,
+    credential: Credential,
+    policy: Arc<PolicyCircuit>,
+}
+
+/// The same in every run, made once per thread.
+fn parties() -> &'static ExchangeParties {
+    thread_local!(static PARTIES: &'static ExchangeParties = Box::leak(Box::new(ExchangeParties {
+        verifier: Verifier::new(authority().key().clone()),
+        credential: certified(),
+        policy: asked(),
+    })));
+    PARTIES.with(|parties| *parties)
+}
+
 /// An honest run, stopped where either side waits.
 struct ExchangeRun {
     client: Client,
@@ -43,13 +60,13 @@ struct ExchangeRun {
 }
 
 fn run() -> ExchangeRun {
-    let (rng, policy) = (&mut rng(91), asked());
-    let key = certified().unlink(rng);
+    let (rng, ExchangeParties { verifier, credential, policy }) = (&mut rng(91), parties());
+    let key = credential.unlink(rng);
     let (client, hello) = Client::start(&TERMS, policy.clone(), key, rng).expect("as many attributes");
-    let verifier = Verifier::new(authority().key().clone());
     let read = Hello::decode(&hello, schema().bits()).expect("honest");
-    let verified = read.verify(&verifier, rng).expect("certified");
-    let (mut server, offer) = verified.offer(&TERMS, policy, rng, |_| SIGNATURE.to_vec()).expect("fits");
+    let verified = read.verify(verifier, rng).expect("certified");
+    let (mut server, offer) =
+        verified.offer(&TERMS, policy.clone(), rng, |_| SIGNATURE.to_vec()).expect("fits");
     let mut tables = Vec::new();
     while let Some(piece) = server.next_tables().expect("a valid program") {
         tables.extend(piece);
@@ -74,6 +91,25 @@ fn opened() -> (OpenedClient, Vec<u8>, Seeded) {
     (client, opening, server)
 }
 
+/// Messages of the honest run. Every run has the same, because all draw the same random numbers.
+struct ExchangeMessages {
+    hello: Vec<u8>,
+    commitment: Vec<u8>,
+    seeds: Vec<u8>,
+    opening: Vec<u8>,
+    confirmation: Vec<u8>,
+}
+
+fn honest() -> &'static ExchangeMessages {
+    static HONEST: OnceLock<ExchangeMessages> = OnceLock::new();
+    HONEST.get_or_init(|| {
+        let (_, commitment, _, seeds) = committed();
+        let (_, opening, server) = opened();
+        let (_, confirmation) = server.opening(&opening).expect("honest");
+        ExchangeMessages { hello: run().hello, commitment, seeds, opening, confirmation }
+    })
+}
+
 /// The authority's public keys.
 pub fn authority_key(bytes: &[u8]) {
     if let Ok(key) = AuthorityKey::decode(bytes) {
@@ -89,35 +125,33 @@ pub fn authority_key_seeds() -> Vec<Vec<u8>> {
 /// A credential, as a drone is given it.
 pub fn credential(bytes: &[u8]) {
     let Ok(read) = UnverifiedCredential::decode(bytes) else { return };
-    let verifier = Verifier::new(authority().key().clone());
-    if let Ok(credential) = read.verify(&verifier, &mut rng(94)) {
+    let ExchangeParties { verifier, credential: certified, .. } = parties();
+    if let Ok(credential) = read.verify(verifier, &mut rng(94)) {
         assert_eq!(credential.encode().as_slice(), bytes, "two encodings of one credential");
-        assert_eq!(credential.encode(), certified().encode(), "a credential that nobody certified");
+        assert_eq!(credential.encode(), certified.encode(), "a credential that nobody certified");
     }
 }
 
 /// An honest one.
 pub fn credential_seeds() -> Vec<Vec<u8>> {
-    vec![certified().encode().to_vec()]
+    vec![parties().credential.encode().to_vec()]
 }
 
 /// A client's hello, and the key that it names.
 pub fn hello(bytes: &[u8]) {
     let Ok(read) = Hello::decode(bytes, schema().bits()) else { return };
-    let verifier = Verifier::new(authority().key().clone());
-    let verified = read.verify(&verifier, &mut rng(95));
-    let honest = run().hello;
+    let verified = read.verify(&parties().verifier, &mut rng(95));
     // Another ephemeral key is another client's with the same key.
     assert_eq!(
         verified.is_ok(),
-        bytes[33..] == honest[33..],
+        bytes[33..] == honest().hello[33..],
         "a key that nobody signed, or one that somebody did"
     );
 }
 
 /// An honest one.
 pub fn hello_seeds() -> Vec<Vec<u8>> {
-    vec![run().hello]
+    vec![honest().hello.clone()]
 }
 
 /// A server's offer to a client that takes any signature: the client commits to any offer, and rejects a
@@ -159,22 +193,27 @@ pub fn tables_seeds() -> Vec<Vec<u8>> {
     vec![run().tables]
 }
 
-/// The short messages, each in the state that takes it.
+/// The short messages, each in the state that takes its kind. Every other kind is taken to the last state.
 pub fn message(bytes: &[u8]) {
-    let (client, commitment, server, seeds) = committed();
-    assert_eq!(client.open(bytes, &mut rng(93)).is_ok(), bytes == seeds, "other seeds");
-    assert!(server.opening(bytes).is_err() || bytes == opened().1, "another opening");
-    let taken = run().server.commitment(bytes).is_ok();
-    assert_eq!(taken, bytes.len() == commitment.len() && bytes[0] == commitment[0], "no commitment");
-    let (client, opening, server) = opened();
-    let (_, confirmation) = server.opening(&opening).expect("honest");
-    assert_eq!(client.confirm(bytes).is_ok(), bytes == confirmation, "another confirmation");
+    let honest = honest();
+    let kind = bytes.first();
+    if kind == honest.commitment.first() {
+        let taken = run().server.commitment(bytes).is_ok();
+        assert_eq!(taken, bytes.len() == honest.commitment.len(), "no commitment");
+    } else if kind == honest.seeds.first() {
+        let (client, ..) = committed();
+        assert_eq!(client.open(bytes, &mut rng(93)).is_ok(), bytes == honest.seeds, "other seeds");
+    } else if kind == honest.opening.first() {
+        let (_, _, server, _) = committed();
+        assert_eq!(server.opening(bytes).is_ok(), bytes == honest.opening, "another opening");
+    } else {
+        let (client, ..) = opened();
+        assert_eq!(client.confirm(bytes).is_ok(), bytes == honest.confirmation, "another confirmation");
+    }
 }
 
 /// One of each.
 pub fn message_seeds() -> Vec<Vec<u8>> {
-    let (_, commitment, _, seeds) = committed();
-    let (_, opening, server) = opened();
-    let (_, confirmation) = server.opening(&opening).expect("honest");
-    vec![commitment, seeds, opening, confirmation]
+    let ExchangeMessages { commitment, seeds, opening, confirmation, .. } = honest();
+    [commitment, seeds, opening, confirmation].map(Clone::clone).to_vec()
 }
