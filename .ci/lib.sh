@@ -116,7 +116,7 @@ python() {
 
 # Adds the standard library of another target: `standard_library TARGET`.
 standard_library() {
-    if ! rustup target list --installed 2>/dev/null | grep -qx "$1"; then
+    if ! rustup target list --installed 2>/dev/null | grep -x "$1" >/dev/null; then
         (
             flock 9
             run rustup target add "$1"
