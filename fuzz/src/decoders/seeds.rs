@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use quiver_ainq::{
     Batch, Bls12381G1, Entry, EpochPart, GroupContext, GroupMembership, Header, Identity, Join, Label,
-    Leadership, RevocationStatement, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet, SparePair,
-    StrategyKind, Suite, Times,
+    Leadership, Name, RevocationStatement, Revoked, Ristretto255, Role, Roster, SecretScalar, SlotSet,
+    SparePair, StrategyKind, Suite, Times,
 };
 use quiver_crypto::canonical::Writer;
 
@@ -212,5 +212,13 @@ fn memberships<S: Suite>(scene: &Scene<S>) -> Vec<Vec<u8>> {
         &EpochPart::Entry(entry.clone()),
     )
     .expect("a welcome");
-    vec![membership.encode().to_vec(), scene.tree().member.encode().to_vec()]
+    let tree = scene.tree().member.encode().to_vec();
+    let mut former = tree.clone();
+    former[strategy_place::<S>(scene.tree().member.group())] = 3;
+    vec![membership.encode().to_vec(), tree, former]
+}
+
+/// Place of the strategy's code in a membership at rest: after the suite, the group and the leader's handle.
+pub(super) fn strategy_place<S: Suite>(group: &Name) -> usize {
+    4 + S::ID.len() + 4 + group.as_bytes().len() + 32
 }
