@@ -182,6 +182,7 @@ pub fn endpoint_seeds() -> Vec<Vec<u8>> {
         "tcp:host:5760",
         "tcpin:",
         "serial:/dev/serial/by-path/pci-0000:00:14.0-port0:57600",
+        "serial:////dev/ttyACM0",
     ];
     texts.map(|text| text.as_bytes().to_vec()).into()
 }

@@ -375,7 +375,11 @@ impl fmt::Display for Endpoint {
             Self::UdpBroadcast(to) => write!(f, "udpbcast:{to}"),
             Self::Tcp(to) => write!(f, "tcp:{to}"),
             Self::TcpIn(at) => write!(f, "tcpin:{at}"),
-            Self::Serial { device, baud } => write!(f, "serial:{device}:{baud}"),
+            Self::Serial { device, baud } => {
+                // Two slashes that a device begins with would be taken for those that may follow the scheme.
+                let slashes = if device.starts_with("//") { "//" } else { "" };
+                write!(f, "serial:{slashes}{device}:{baud}")
+            }
         }
     }
 }

@@ -29,6 +29,7 @@ fn endpoints_are_spelled_as_in_pymavlink_and_mavsdk() {
         ("serial:/dev/ttyACM0:57600", serial("/dev/ttyACM0", 57_600)),
         ("serial:///dev/ttyUSB0:921600", serial("/dev/ttyUSB0", 921_600)),
         ("serial:/dev/ttyAMA0", serial("/dev/ttyAMA0", 57_600)),
+        ("serial:////dev/ttyACM0:57600", serial("//dev/ttyACM0", 57_600)),
         (
             "serial:/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0:115200",
             serial("/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0", 115_200),
