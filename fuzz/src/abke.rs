@@ -40,14 +40,14 @@ struct ExchangeParties {
     policy: Arc<PolicyCircuit>,
 }
 
-/// The same in every run, made once per thread.
+/// Values of every exchange, made once.
 fn parties() -> &'static ExchangeParties {
-    thread_local!(static PARTIES: &'static ExchangeParties = Box::leak(Box::new(ExchangeParties {
+    static PARTIES: OnceLock<ExchangeParties> = OnceLock::new();
+    PARTIES.get_or_init(|| ExchangeParties {
         verifier: Verifier::new(authority().key().clone()),
         credential: certified(),
         policy: asked(),
-    })));
-    PARTIES.with(|parties| *parties)
+    })
 }
 
 /// An honest run, stopped where either side waits.
@@ -128,7 +128,11 @@ pub fn credential(bytes: &[u8]) {
     let ExchangeParties { verifier, credential: certified, .. } = parties();
     if let Ok(credential) = read.verify(verifier, &mut rng(94)) {
         assert_eq!(credential.encode().as_slice(), bytes, "two encodings of one credential");
-        assert_eq!(credential.encode(), certified.encode(), "a credential that nobody certified");
+        assert_eq!(
+            credential.encode(),
+            certified.encode(),
+            "a credential that the authority did not certify"
+        );
     }
 }
 
