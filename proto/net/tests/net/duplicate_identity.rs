@@ -8,24 +8,13 @@ use quiver_net::{NodeConfig, Transport};
 use tokio::time::{Duration, sleep, timeout};
 
 use crate::hostile::hostile_node;
-use crate::toy::{Order, PATIENCE, Running, hub, key, spoke, start};
+use crate::toy::{Order, PATIENCE, Running, hub, key, spoke, start, until};
 
 const PROTOCOL: &str = "/quiver/1/instance";
 
 pub(crate) fn asking(mut config: NodeConfig) -> NodeConfig {
     config.detect_duplicates = true;
     config
-}
-
-/// Waits until this holds. Two that ask in turns are told so for 15 s after the last time, and it
-/// may be asked five seconds later.
-pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
-    let wait = async {
-        while !holds() {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(2 * PATIENCE, wait).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
 }
 
 pub(crate) fn has_duplicate(node: &Running) -> bool {
@@ -52,6 +41,7 @@ async fn two_of_one_identity_are_told_until_one_ends() {
     until("the leader knows who it is", || leader.handle.metrics().duplicated_peers.get() == 1).await;
     assert!(!has_duplicate(&other) && !has_duplicate(&leader));
     second.kill().await;
+    // Two that ask in turns are told so for 15 s after the last time, and it may be asked five seconds later.
     until("the other is told that it is alone", || !has_duplicate(&first)).await;
     until("the leader knows that, too", || leader.handle.metrics().duplicated_peers.get() == 0).await;
     assert!(!has_duplicate(&other));

@@ -3,11 +3,11 @@
 use quiver_machine::MAX_MESSAGE_LEN;
 use quiver_net::Transport;
 
-use crate::duplicate_identity::{asking, has_duplicate, until};
+use crate::duplicate_identity::{asking, has_duplicate};
 use crate::lifecycle::busy_port_is_named;
 use crate::members::members_know_each_other_whoever_dialled;
 use crate::messages::{longest_message_passes_and_longer_is_never_sent, messages_travel_both_ways};
-use crate::toy::{Order, hub, pair, spoke, start};
+use crate::toy::{Order, hub, pair, spoke, start, until};
 
 #[tokio::test]
 async fn two_of_one_identity_are_told_over_quic() {

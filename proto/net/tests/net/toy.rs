@@ -11,7 +11,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_core::{CryptoRngCore, SeedableRng};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Command of a toy.
 #[derive(Debug)]
@@ -203,6 +203,16 @@ pub(crate) struct Running {
 
 /// Maximum duration of anything in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until this holds. A machine with other work takes its time: whatever takes place in the end is waited for.
+pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
+    let wait = async {
+        while !holds() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(2 * PATIENCE, wait).await.unwrap_or_else(|_| panic!("waited in vain: {what}"));
+}
 
 pub(crate) fn key(seed: u8) -> NodeKey {
     NodeKey::from_seed([seed; 32]).unwrap()
