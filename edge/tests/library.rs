@@ -220,20 +220,25 @@ fn drone_without_a_kgc_waits_no_longer_than_it_was_told() {
     let bench = TestDeployment::new();
     let token = bench.token("edge-1", &["--group", "alpha"]);
     let nobody = "/ip4/127.0.0.1/tcp/9".to_string();
-    let edge = Edge::open(Options {
-        deployment: Some(bench.path("kgc-data/deployment.toml")),
-        token: Some(Token::File(bench.path(&token))),
-        leaders: vec![nobody.clone()],
-        kgcs: vec![nobody],
-        enrol_timeout: Duration::from_secs(2),
-        ..Options::new(bench.path("data"), unlock(&bench))
-    })
-    .expect("it opens");
+    let open = |data: &str, enrol_timeout| {
+        Edge::open(Options {
+            deployment: Some(bench.path("kgc-data/deployment.toml")),
+            token: Some(Token::File(bench.path(&token))),
+            leaders: vec![nobody.clone()],
+            kgcs: vec![nobody.clone()],
+            enrol_timeout,
+            ..Options::new(bench.path(data), unlock(&bench))
+        })
+        .expect("it opens")
+    };
+    let patient = open("patient", MINUTE);
     assert_eq!(
-        edge.join(Duration::from_millis(100)).expect_err("nobody answers").kind(),
+        patient.join(Duration::from_millis(100)).expect_err("nobody answers").kind(),
         ErrorKind::TimedOut
     );
-    assert_eq!(edge.status().expect("status").standing, MembershipStanding::Enrolling);
+    assert_eq!(patient.status().expect("status").standing, MembershipStanding::Enrolling);
+    drop(patient);
+    let edge = open("data", Duration::from_secs(2));
     let error = edge.join(MINUTE).expect_err("nobody answers");
     assert!(error.to_string().contains("not enrolled within 2s"), "{error}");
     assert_eq!(edge.status().expect_err("it is over"), error);

@@ -25,10 +25,8 @@ use crate::store::{
     Store,
 };
 
-/// Looks for the lock on the file with the key, which another command holds while it changes something.
+/// Looks for the lock on the file with the key, which a command holds while it changes something. Several may come first.
 const PATIENCE: u32 = 600;
-/// Looks of a KGC that starts. A command that has begun before it is soon done.
-const STARTING: u32 = 100;
 
 /// Differences named in the line of the audit table that says that they were accepted.
 const ACCEPTED_SHOWN: usize = 100;
@@ -179,7 +177,7 @@ impl RegistryWriter {
 /// # Errors
 /// Those of `open`; at once if another KGC has the file.
 pub(crate) fn open_when_free<T>(config: &Config, open: impl Fn() -> Result<T>) -> Result<T> {
-    tokio::task::block_in_place(|| when_free(STARTING, open, || Ok(!runs(config)?)))
+    tokio::task::block_in_place(|| when_free(PATIENCE, open, || Ok(!runs(config)?)))
 }
 
 /// Changes the registry in the data directory.

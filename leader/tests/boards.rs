@@ -197,6 +197,9 @@ fn boards_are_not_sent_the_table_of_system_ids() {
     assert_eq!(leader.terminate().code(), Some(0));
 }
 
+/// A call that waits for a held line takes half a minute; on a busy machine every other takes some seconds.
+const HANGS: Duration = Duration::from_secs(25);
+
 #[test]
 fn a_line_whose_transmitter_is_held_stops_its_own_board_and_nothing_else() {
     let bench = Bench::new();
@@ -227,7 +230,7 @@ fn a_line_whose_transmitter_is_held_stops_its_own_board_and_nothing_else() {
             }
             let before = now();
             let status = bench.leader_status().expect("a status");
-            assert!(before.elapsed() < Duration::from_secs(8), "status took {:?}", before.elapsed());
+            assert!(before.elapsed() < HANGS, "status took {:?}", before.elapsed());
             let epoch =
                 (status["term"].as_u64().expect("term"), status["counter"].as_u64().expect("counter"));
             bench.rekey();
@@ -240,7 +243,7 @@ fn a_line_whose_transmitter_is_held_stops_its_own_board_and_nothing_else() {
         }
         let before = now();
         assert_eq!(leader.terminate().code(), Some(0));
-        assert!(before.elapsed() < Duration::from_secs(8), "SIGTERM took {:?}", before.elapsed());
+        assert!(before.elapsed() < HANGS, "SIGTERM took {:?}", before.elapsed());
         drop(ends);
     });
 }

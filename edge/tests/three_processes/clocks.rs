@@ -119,9 +119,9 @@ fn leader_alone_and_edge_whose_clock_is_off_say_so() {
         let at_the_edge = wrong.logged(&format!("{way} that of the leader at 127.0.0.1:"));
         let at_the_leader = right.logged(&format!("the clock of {name} at 127.0.0.1:"));
         assert!(at_the_leader.contains(&format!("{way} this one: set the clocks right")), "{at_the_leader}");
-        // Seconds are cut off on either side.
+        // Seconds are cut off on either side, and an answer takes its time on a busy machine.
         for line in [at_the_edge, at_the_leader] {
-            assert!(line.contains(" is 1 h ") || line.contains(" is 59 min 59 s "), "{line}");
+            assert!(line.contains(" is 1 h ") || line.contains(" is 59 min "), "{line}");
         }
         let told = bench.ok("edge", &["status", "-d", &format!("{name}-data")]);
         assert!(told.contains("clock        1 of 1 clocks heard of say"), "{told}");
@@ -137,7 +137,7 @@ fn deputy_whose_clock_is_ahead_leaves_a_healthy_leader_alone_and_says_why() {
     let command = off(pair.leader_command(1), library, "+1h");
     pair.leaders[1] = pair.bench.begin("leader", command);
     becomes_unready(&pair.bench, "leader", &pair.leaders[1], &[SAYS, "set the clocks right"]);
-    // Four times the silence, which is 2 s and half as much for its turn.
+    // The silence of a pair, 6 s, and as long again for its turn and for what it takes.
     std::thread::sleep(Duration::from_secs(12));
     let status = pair.status(1).expect("it runs");
     assert_eq!(status["stance"], "standing by", "{status}");

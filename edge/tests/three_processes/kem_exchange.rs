@@ -50,8 +50,16 @@ fn nobody_is_left_with_half_a_second_factor_whoever_is_killed_in_the_exchange() 
     let mut swarm = Swarm::start(TestDeployment::new().logging("info"), ANY);
     let (mut term, _) = agreed(&swarm, 0);
     let mut unfinished = 0;
-    for (round, delay) in DELAYS.into_iter().enumerate() {
+    // On a busy machine nobody may have been caught in the exchange: then an edge stands still.
+    let rounds = DELAYS.map(|delay| (false, delay)).into_iter().chain([(true, 0); 2]);
+    for (round, (held, delay)) in rounds.enumerate() {
+        if held && unfinished > 2 {
+            break;
+        }
         for leader in [false, true] {
+            if held {
+                swarm.edges[0].signal("STOP");
+            }
             swarm.bench.ok("leader", &["kem", "renew"]);
             sleep(Duration::from_millis(delay));
             let finished = swarm.bench.leader_status().is_some_and(|status| status["acknowledged"] == 2);
@@ -59,6 +67,7 @@ fn nobody_is_left_with_half_a_second_factor_whoever_is_killed_in_the_exchange() 
             if leader {
                 swarm.leader.kill();
                 swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);
+                swarm.edges[0].signal("CONT");
             } else {
                 swarm.edges[0].kill();
                 swarm.edges[0] = swarm.bench.edge("edge-1", &swarm.kgc_at, &swarm.leader_at);

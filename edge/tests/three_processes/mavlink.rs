@@ -484,18 +484,21 @@ fn flood_of_forged_tags_at_a_drone_makes_the_leader_take_one_new_key() {
     edge.logged("were forged in this epoch");
     leader.logged("edge-1 hears datagrams with forged tags");
     leader.logged("a new group key, because tags of datagrams are guessed");
+    let taken = now();
     let next = bench.served(1, (term, counter));
     assert_eq!(next, (term, counter + 1));
     bench.synced("edge-1", next);
     // It goes on: the drone says so again, and the leader takes its time.
     let before = mavlink(bench.edge_status("edge-1"))["datagrams"]["forged"].as_u64().expect("number");
     eventually("they are counted under the new key too", || {
-        flood(counter + 1);
+        flood(bench.leader_status()?["counter"].as_u64()?);
         let status = mavlink(bench.edge_status("edge-1"));
         (status["datagrams"]["forged"].as_u64() > Some(before + (1 << 16))).then_some(())
     });
     leader.logged_times("edge-1 hears datagrams with forged tags", 2);
-    assert_eq!(bench.served(1, (0, 0)), next);
+    let (held, after) = (bench.served(1, (0, 0)), taken.elapsed());
+    // A minute after the last there may be another.
+    assert!(held == next || after > Duration::from_secs(59), "{held:?} after {after:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quiver_service_testing::deployment::status;
-use quiver_service_testing::{Process, eventually};
+use quiver_service_testing::{Process, eventually, text};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -142,6 +142,31 @@ impl Bench {
             let others = status["others"].as_array()?.iter().all(|other| other["agrees"] == true);
             (ready && others && status["version"] == version).then_some(())
         });
+    }
+
+    /// Refreshes the shares of all KGCs, the first of which are here: `kgcs[i]` is KGC i + 1.
+    ///
+    /// Given at one, the others join, but no more than once a minute; so it is given at all but the last, which stands still
+    /// until they take part, because a command that comes after the end begins another refresh. Started anew, the last joins.
+    pub(crate) fn refresh(&self, kgcs: &mut [Process], version: u32) {
+        let (last, others) = kgcs.split_last_mut().expect("several");
+        let ids = 1..=u16::try_from(others.len()).expect("few");
+        last.signal("STOP");
+        let commands: Vec<_> =
+            ids.clone().map(|id| self.start(id, &["quorum", "refresh", "--json"])).collect();
+        for id in ids.clone() {
+            eventually(&format!("KGC {id} takes part"), || {
+                (self.status(id)?["ceremony"]["kind"] == "refresh").then_some(())
+            });
+        }
+        last.kill();
+        *last = self.serve(ids.end() + 1);
+        for command in commands {
+            assert!(command.wait().success(), "{}", command.story());
+            let done: Value = serde_json::from_str(&text(&command.out)).expect("json");
+            assert_eq!(done["done"]["version"], version);
+        }
+        (1..=ids.end() + 1).for_each(|id| self.serving(id, version));
     }
 
     /// Waits until a KGC has shares of this version in force.

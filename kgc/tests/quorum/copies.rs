@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
-use std::thread;
 
 use quiver_service_testing::eventually;
 
@@ -59,13 +58,7 @@ fn kgc_that_was_put_back_from_before_a_refresh_is_not_ready_says_why_and_is_repa
     copy(&bench, "kgc-3", "older");
     kgcs[2] = bench.serve(3);
     (1..=3).for_each(|id| bench.serving(id, 0));
-    thread::scope(|scope| {
-        for id in 1..=3 {
-            let bench = &bench;
-            scope.spawn(move || bench.ok(id, &["quorum", "refresh"]));
-        }
-    });
-    (1..=3).for_each(|id| bench.serving(id, 1));
+    bench.refresh(&mut kgcs, 1);
 
     kgcs[2].kill();
     fs::remove_dir_all(bench.path("kgc-3")).expect("remove");

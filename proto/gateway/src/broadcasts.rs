@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn one_broadcast_serves_all_boards_and_who_does_not_confirm_it_is_sent_it() {
         let mut line = line(3).await;
         for board in 1..=3 {

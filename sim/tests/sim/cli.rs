@@ -170,7 +170,7 @@ fn open_starts_the_browser_with_the_report() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     // The browser is a process of its own.
-    let page = (0..100).find_map(|_| {
+    let page = (0..2_000).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
         std::fs::read_to_string(&opened).ok().filter(|page| page.ends_with('\n'))
     });
@@ -242,7 +242,8 @@ fn interrupted(words: &[&str], sign: &str) -> Output {
 
 #[test]
 fn interrupted_flood_prints_the_lines_that_were_finished() {
-    let words = "flood -n 6 --only gossip --attackers 1 --rekeys 2 --pause 1s";
+    // Long enough that it is not over before it is interrupted.
+    let words = "flood -n 6 --only gossip --attackers 1 --rekeys 2 --pause 20s";
     let output = interrupted(&words.split(' ').collect::<Vec<_>>(), "by name: quiet: measured");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let table = text(&output.stdout);

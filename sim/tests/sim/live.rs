@@ -121,7 +121,8 @@ fn single_drone_is_a_group_too() {
 
 #[test]
 fn key_really_expires() {
-    let expiry = Duration::from_secs(3);
+    // Whole seconds count, and a busy machine may need some for what is checked under the key.
+    let expiry = Duration::from_secs(10);
     let report = pass(&Plan { expiry: Some(expiry), restart_leader: false, ..plan(5) });
     assert!(names(&report).contains(&"re-key on expiry".into()), "{:?}", names(&report));
     // The leader renews when four fifths of the validity have passed.

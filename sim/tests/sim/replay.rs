@@ -140,7 +140,7 @@ fn open_starts_the_browser_with_the_replay() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     // The browser is a process of its own.
-    let said = (0..100).find_map(|_| {
+    let said = (0..2_000).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
         fs::read_to_string(&opened).ok().filter(|page| page.ends_with('\n'))
     });

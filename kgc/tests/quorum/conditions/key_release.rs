@@ -1,6 +1,5 @@
 //! Five KGCs release the key of a condition: orders sealed to it open once three operators have approved it.
 
-use std::thread;
 use std::time::Duration;
 
 use quiver_ainq::{DroneKeypair, Ristretto255};
@@ -42,7 +41,7 @@ fn order_sealed_to_a_mission_opens_once_three_of_five_kgcs_release_it_and_after_
     let past = collect(&fleet, &drone, Some(&authority), &condition(PAST)).0.expect("long past");
     assert!(opens(&past, &old));
     assert!(!opens(&past, &order));
-    refreshed_shares_make_the_same_keys(&bench, &fleet, &authority, &order);
+    refreshed_shares_make_the_same_keys(&bench, &mut kgcs, &fleet, &authority, &order);
     one_that_restarts_alone_releases_its_share(&bench, &mut kgcs, &fleet, &drone);
     for id in ALL {
         bench.ok(id, &["audit"]);
@@ -125,18 +124,12 @@ fn two_approvals_are_not_enough(bench: &Bench, fleet: &Fleet, drone: &DroneKeypa
 /// One drone has heard of the shares before, another of none.
 fn refreshed_shares_make_the_same_keys(
     bench: &Bench,
+    kgcs: &mut [Process],
     fleet: &Fleet,
     before: &ReleaseAuthority<S>,
     order: &IbeCiphertext,
 ) {
-    // Given at one, the others join, but no more than once a minute; this soon, it is given at all of them.
-    thread::scope(|scope| {
-        for id in ALL {
-            scope.spawn(move || {
-                assert_eq!(bench.json(id, &["quorum", "refresh", "--json"])["done"]["version"], 1);
-            });
-        }
-    });
+    bench.refresh(kgcs, 1);
     settled(bench, 1);
     for (name, known) in [("edge-2", Some(before)), ("edge-3", None)] {
         let drone = fleet.member(name);

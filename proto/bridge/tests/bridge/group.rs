@@ -287,6 +287,24 @@ pub(crate) fn udp(listen: u16, peer: u16) -> String {
     format!("udp:127.0.0.1:{listen}+127.0.0.1:{peer}")
 }
 
+/// Lets time go by no faster than this program runs: what a busy machine does not let it do costs it none. For tests of what
+/// a bridge drops, or sends out of order, because somebody else is slow. Must be called in a runtime of one thread.
+#[expect(clippy::disallowed_methods, reason = "real time is what it is held against")]
+pub(crate) fn own_time() {
+    const TURN: Duration = Duration::from_millis(5);
+    tokio::time::pause();
+    tokio::spawn(async {
+        let mut before = std::time::Instant::now();
+        loop {
+            // Always ready, so that paused time does not jump to the next deadline.
+            tokio::task::yield_now().await;
+            let now = std::time::Instant::now();
+            tokio::time::advance((now - before).min(TURN)).await;
+            before = now;
+        }
+    });
+}
+
 /// Waits for something that is to come.
 pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let wait = async {

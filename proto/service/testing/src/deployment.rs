@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::build::program;
-use crate::process::Process;
+use crate::process::{Process, text};
 use crate::timeout::eventually;
 
 /// Key that opens the state files: stretching a passphrase takes longer than most tests.
@@ -169,6 +169,46 @@ impl TestDeployment {
         for part in parts {
             assert!(last.contains(part), "{words}: `{part}` is not in: {last}");
         }
+    }
+
+    /// Runs a command of an edge that enrols in vain, and complains of all this in its last line. It has one second, and on a
+    /// busy machine more, because a reason comes from whoever answers.
+    ///
+    /// # Panics
+    /// If it ends otherwise.
+    pub fn gives_up(&self, args: &[&str], parts: &[&str]) {
+        let mut last = String::new();
+        for time in ["1s", "4s", "16s", "50s"] {
+            let output = self.run("edge", &[args, &["--enrol-timeout", time]].concat());
+            last = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().into();
+            assert_eq!(output.status.code(), Some(8), "{args:?}: {last}");
+            assert!(last.contains(&format!("not enrolled within {time}")), "{args:?}: {last}");
+            if parts.iter().all(|part| last.contains(part)) {
+                return;
+            }
+        }
+        panic!("{args:?}: {parts:?} are not in: {last}");
+    }
+
+    /// Runs a service that does not start because another process with its key answers, and complains of all this. It
+    /// starts if nobody answers within two seconds, which takes a busy machine to happen; then it is started again.
+    ///
+    /// # Panics
+    /// If it ends otherwise.
+    pub fn finds_its_double(&self, name: &str, args: &[&str], parts: &[&str]) {
+        eventually("it finds that another answers", || {
+            let double = self.start(name, args);
+            let listens = eventually("it ends or serves", || {
+                let listens = text(&double.out).contains("listening on");
+                (listens || !double.is_running()).then_some(listens)
+            });
+            (!listens).then(|| {
+                assert_eq!(double.wait().code(), Some(5), "{}", double.story());
+                let log = text(&double.err);
+                let last = log.lines().last().unwrap_or_default();
+                parts.iter().for_each(|part| assert!(last.contains(part), "`{part}` is not in: {last}"));
+            })
+        });
     }
 
     /// Starts a program that stays.

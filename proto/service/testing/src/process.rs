@@ -91,6 +91,24 @@ impl Process {
         assert!(sent.expect("kill").success());
     }
 
+    /// Waits until it handles the signal of this name: before, one ends it at once.
+    ///
+    /// # Panics
+    /// If it does not come to that, or for another signal than `INT` and `TERM`.
+    pub fn handles(&self, name: &str) {
+        let bit = match name {
+            "INT" => 1 << 1,
+            "TERM" => 1 << 14,
+            _ => panic!("which bit is {name}?"),
+        };
+        let status = format!("/proc/{}/status", self.id());
+        eventually(&format!("it handles SIG{name}"), || {
+            let status = fs::read_to_string(&status).ok()?;
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim();
+            (u64::from_str_radix(caught, 16).ok()? & bit != 0).then_some(())
+        });
+    }
+
     /// SIGTERM, and the exit status.
     #[must_use]
     pub fn terminate(&self) -> ExitStatus {

@@ -172,9 +172,16 @@ async fn two_of_three_make_the_key_and_what_is_kept_needs_nobody() {
     assert!(matches!(&error, Error::NotReleased(words) if words.contains("opens at ")));
     quorum.kgcs.remove(0).stop().await;
     quorum.collect(&quorum.plan(0), PAST).await.expect("kept");
-    let short = FetchPlan { time_limit: Duration::from_secs(2), ..plan };
-    let error = quorum.collect(&short, "not-before/2021-01-01T00:00:00Z").await.expect_err("one is left");
-    let words = error.to_string();
+    let (mut short, mut words) = (plan, String::new());
+    // On a busy machine the one that is left may need longer.
+    for time_limit in [2, 8, 32] {
+        short.time_limit = Duration::from_secs(time_limit);
+        let error = quorum.collect(&short, "not-before/2021-01-01T00:00:00Z").await;
+        words = error.expect_err("one is left").to_string();
+        if words.contains("got 1 of 2 required key shares") {
+            break;
+        }
+    }
     assert!(
         words.contains("got 1 of 2 required key shares") && words.contains("not heard until then: KGC 1, 2"),
         "{words}"
