@@ -243,7 +243,7 @@ fn interrupted(words: &[&str], sign: &str) -> Output {
 #[test]
 fn interrupted_flood_prints_the_lines_that_were_finished() {
     // Long enough that it is not over before it is interrupted.
-    let words = "flood -n 6 --only gossip --attackers 1 --rekeys 2 --pause 20s";
+    let words = "flood -n 6 --only gossip --attackers 1 --rekeys 2 --pause 4s";
     let output = interrupted(&words.split(' ').collect::<Vec<_>>(), "by name: quiet: measured");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let table = text(&output.stdout);
