@@ -144,7 +144,7 @@ impl Bench {
         });
     }
 
-    /// Refreshes the shares of all KGCs, the first of which are here: `kgcs[i]` is KGC i + 1.
+    /// Refreshes the shares of all KGCs; `kgcs[i]` is KGC i + 1.
     ///
     /// Given at one, the others join, but no more than once a minute; so it is given at all but the last, which stands still
     /// until they take part, because a command that comes after the end begins another refresh. Started anew, the last joins.

@@ -17,7 +17,7 @@ use quiver_strangers::acts::{nothing, publishes, publishes_wrongly, stalls};
 use quiver_strangers::group_frame::{announced, rpc, subscription};
 use quiver_strangers::{GROUP, MESSAGES, Stranger, act};
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::toy::{Order, PATIENCE, Running, Toy, hub, spoke, start, start_toy, until};
 
@@ -146,9 +146,9 @@ async fn group_messages_of_members_are_remembered_within_a_bound() {
     let sent = Arc::new(AtomicU64::new(0));
     let floods = publishes(group_topic("alpha"), 0, 8, sent.clone());
     let streams = [(MESSAGES, 1, &introduces_itself), (GROUP, 1, &floods)];
+    let begun = Instant::now();
     let _member = Stranger::start(&bench.address, &streams, false);
     bench.hub.receives_message(b"i am a member").await;
-    let begun = Instant::now();
     let metrics = bench.hub.handle.metrics();
     let flooded = || sent.load(Ordering::Relaxed) > 200_000 && metrics.group_throttled.get() > 1000;
     let most = bench.most(Duration::from_secs(5), flooded).await;
@@ -277,12 +277,13 @@ async fn what_a_stranger_that_listens_has_taken_is_counted_to_the_byte() {
     let mut listener = start(&spoke(Transport::Tcp, &bench.address)).unwrap();
     listener.connects(Route::Leader).await;
     // Its subscription comes after it.
-    let mut listens = false;
-    while !listens {
-        bench.hub.order(Order::Shout(b"anybody there?".to_vec())).await;
-        sleep(Duration::from_millis(100)).await;
-        listens = !listener.events().is_empty();
-    }
+    let listens = async {
+        while listener.events().is_empty() {
+            bench.hub.order(Order::Shout(b"anybody there?".to_vec())).await;
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(PATIENCE, listens).await.expect("it listens");
     for number in 0..1000_u32 {
         // Lengths of one and of two bytes.
         let message = [number.to_be_bytes().to_vec(), vec![7; number as usize % 300]].concat();
@@ -322,7 +323,7 @@ async fn idle_strangers_keep_no_proven_drone_out() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(2 * PATIENCE, within).await.expect("no more than there are places for");
+    timeout(2 * PATIENCE, within).await.expect("no more than there are places for");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -334,9 +335,9 @@ async fn strangers_of_one_address_are_few_and_have_their_places_for_a_while() {
     })
     .await;
     let mut drone = bench.drone(&spoke(Transport::Tcp, &bench.address)).await;
+    let begun = Instant::now();
     let strangers: Vec<_> =
         (0..30).map(|_| Stranger::start(&bench.address, &[(MESSAGES, 0, &nothing())], false)).collect();
-    let begun = Instant::now();
     // Five strangers and the drone; then the drone alone.
     bench.comes_to(6, 6).await;
     bench.comes_to(1, 6).await;

@@ -117,10 +117,10 @@ async fn hub_relays_for_each_member_within_its_rate() {
     let mut edges = [loud, quiet];
     everybody_listens(&mut leader, &mut edges).await;
     let [loud, mut quiet] = edges;
+    let begun = Instant::now();
     for number in 0..30_u8 {
         loud.order(Order::Shout(vec![b'n', number])).await;
     }
-    let begun = Instant::now();
     let passed = |events: Vec<ToyEvent>| {
         events
             .iter()
