@@ -12,8 +12,8 @@ use quiver_service_testing::{eventually, text, within};
 
 use crate::bench::Bench;
 
-/// Time after which the KGCs are started again. A KGC that cannot store says and hears nothing until it can, and what it
-/// said just before may not have been of use yet.
+/// Time after which the KGCs are started again. A KGC that cannot store neither sends nor receives until it can, and its
+/// last message may have come before its receiver could use it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the three KGCs until `done`. Those held cannot store anything: a directory lies where the next state file is
@@ -72,7 +72,7 @@ fn shares_that_a_lost_kgc_did_not_confirm_are_put_in_force_by_the_operator() {
     step(&bench, &[1], || [2, 3].into_iter().try_for_each(|id| bench.has_in_force(id, 1)));
 
     fs::remove_dir_all(bench.path("kgc-3")).expect("remove");
-    let [mut first, _second] = [1, 2].map(|id| bench.serve(id));
+    let [first, _second] = [1, 2].map(|id| bench.serve(id));
     eventually("the status shows that the others have the new version in force", || {
         let status = bench.status(1)?;
         let other = status["others"].as_array()?.iter().find(|other| other["kgc"] == 2)?;
@@ -83,8 +83,7 @@ fn shares_that_a_lost_kgc_did_not_confirm_are_put_in_force_by_the_operator() {
     bench.refused(1, &["quorum", "adopt"], 3, "no shares wait for confirmation");
     // It serves with them, and holds them after a start.
     first.kill();
-    first = bench.serve(1);
+    let _first = bench.serve(1);
     bench.in_force(1, 1);
     eventually("it serves", || (bench.status(1)?["serving"] == true).then_some(()));
-    drop(first);
 }

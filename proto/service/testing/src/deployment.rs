@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
@@ -163,16 +163,11 @@ impl TestDeployment {
     pub fn expect_refusal(&self, name: &str, command: Command, code: i32, parts: &[&str]) {
         let words = format!("{command:?}");
         let output = self.finish(name, command);
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        let last = complaint.lines().last().unwrap_or_default();
-        assert_eq!(output.status.code(), Some(code), "{words}: {last}");
-        for part in parts {
-            assert!(last.contains(part), "{words}: `{part}` is not in: {last}");
-        }
+        assert_refusal(&words, output.status, &String::from_utf8_lossy(&output.stderr), code, parts);
     }
 
-    /// Runs a command of an edge that enrols in vain, and complains of all this in its last line. It has one second, and on a
-    /// busy machine more, because a reason comes from whoever answers.
+    /// Runs an enrolment that times out, with all `parts` in the last line of its log. The limit is one second; if a part is
+    /// missing it is raised, because the reason needs an answer and a busy machine answers late.
     ///
     /// # Panics
     /// If it ends otherwise.
@@ -190,8 +185,8 @@ impl TestDeployment {
         panic!("{args:?}: {parts:?} are not in: {last}");
     }
 
-    /// Runs a service that does not start because another process with its key answers, and complains of all this. It
-    /// starts if nobody answers within two seconds, which takes a busy machine to happen; then it is started again.
+    /// Runs a service that refuses to start because another process with its key answers, with all `parts` in the last line
+    /// of its log. Runs it again if it starts, as it does if the other takes more than two seconds to answer.
     ///
     /// # Panics
     /// If it ends otherwise.
@@ -202,12 +197,8 @@ impl TestDeployment {
                 let listens = text(&double.out).contains("listening on");
                 (listens || !double.is_running()).then_some(listens)
             });
-            (!listens).then(|| {
-                assert_eq!(double.wait().code(), Some(5), "{}", double.story());
-                let log = text(&double.err);
-                let last = log.lines().last().unwrap_or_default();
-                parts.iter().for_each(|part| assert!(last.contains(part), "`{part}` is not in: {last}"));
-            })
+            (!listens)
+                .then(|| assert_refusal(&format!("{args:?}"), double.wait(), &text(&double.err), 5, parts))
         });
     }
 
@@ -316,6 +307,15 @@ impl TestDeployment {
         let is_log =
             |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log-"));
         paths.filter(is_log).map(|path| (path.clone(), fs::read(&path).expect("read"))).collect()
+    }
+}
+
+/// Checks the exit code of a command, and that the last line of its log contains all `parts`.
+fn assert_refusal(command: &str, status: ExitStatus, log: &str, code: i32, parts: &[&str]) {
+    let last = log.lines().last().unwrap_or_default();
+    assert_eq!(status.code(), Some(code), "{command}: {last}");
+    for part in parts {
+        assert!(last.contains(part), "{command}: `{part}` is not in: {last}");
     }
 }
 
