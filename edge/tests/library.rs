@@ -233,7 +233,7 @@ fn drone_without_a_kgc_waits_no_longer_than_it_was_told() {
     };
     let patient = open("patient", MINUTE);
     assert_eq!(
-        patient.join(Duration::from_millis(100)).expect_err("nobody answers").kind(),
+        patient.join(Duration::from_millis(100)).expect_err("no KGC answers").kind(),
         ErrorKind::TimedOut
     );
     assert_eq!(patient.status().expect("status").standing, MembershipStanding::Enrolling);

@@ -331,8 +331,8 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
     bench.refused("edge", &enrol("one", &token, nobody), 6, &["chmod 600"]);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("chmod");
     let unreached = "no connection to the KGC at 127.0.0.1:9: connection refused";
-    let one = enrol("one", &token, nobody);
-    bench.gives_up(&one, &[unreached]);
+    let unanswered = enrol("one", &token, nobody);
+    bench.gives_up(&unanswered, &[unreached]);
     let theirs = other.kgc(ANY);
     let at = theirs.address();
     bench.refused(
@@ -346,7 +346,7 @@ fn garbled_foreign_and_readable_tokens_are_told_without_asking_the_kgc() {
     theirs.logged("an edge of another deployment dials this one");
     // A log that cannot be written changes nothing.
     let full = fs::File::options().write(true).open("/dev/full").expect("open");
-    let short = [&one[..], &["--enrol-timeout", "1s"]].concat();
+    let short = [&unanswered[..], &["--enrol-timeout", "1s"]].concat();
     let unheard = bench.command("edge", &short).stderr(full).status().expect("run");
     assert_eq!(unheard.code(), Some(8));
     let nothing = ["run", "-d", "two", "--deployment", "kgc-data/deployment.toml"];

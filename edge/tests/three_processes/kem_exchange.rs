@@ -50,7 +50,7 @@ fn nobody_is_left_with_half_a_second_factor_whoever_is_killed_in_the_exchange() 
     let mut swarm = Swarm::start(TestDeployment::new().logging("info"), ANY);
     let (mut term, _) = agreed(&swarm, 0);
     let mut unfinished = 0;
-    // On a busy machine nobody may have been caught in the exchange: then an edge stands still.
+    // On a busy machine every exchange may have ended before the kill: then edge-1 is stopped before it begins.
     let rounds = DELAYS.map(|delay| (false, delay)).into_iter().chain([(true, 0); 2]);
     for (round, (held, delay)) in rounds.enumerate() {
         if held && unfinished > 2 {

@@ -19,7 +19,7 @@ fn count(process: &Process, text: &str) -> usize {
     std::fs::read_to_string(&process.out).expect("read").matches(text).count()
 }
 
-/// Starts the leader again. Messages that waited reach those who are there, so edge-1 stands still until edge-2 is.
+/// Restarts the leader. Queued messages reach the members that are connected, so edge-1 is stopped until edge-2 is.
 fn leader_is_back_before_the_sender(swarm: &mut Swarm) {
     swarm.edges[0].signal("STOP");
     swarm.leader = swarm.bench.leader(&swarm.kgc_at, socket_of(&swarm.leader_at), None, &[]);
@@ -56,7 +56,7 @@ fn message_to_a_dead_leader_is_queued_and_arrives_after_both_were_killed() {
     eventually("nothing waits any more", || {
         swarm.bench.edge_status("edge-1").filter(|status| status["queued"] == 0)
     });
-    // A message that nobody confirms for five seconds is sent again.
+    // An unconfirmed message is sent again after five seconds.
     let (arrived, took) = (count(&swarm.edges[1], "LATER-1"), back.elapsed());
     assert!(arrived == 1 || took > Duration::from_secs(5), "{arrived} times in {took:?}");
     assert_eq!(send(&swarm, "LAST-1")["outcome"], "sent");

@@ -146,8 +146,8 @@ impl Bench {
 
     /// Refreshes the shares of all KGCs; `kgcs[i]` is KGC i + 1.
     ///
-    /// Given at one, the others join, but no more than once a minute; so it is given at all but the last, which stands still
-    /// until they take part, because a command that comes after the end begins another refresh. Started anew, the last joins.
+    /// A KGC joins a refresh of another's no more than once a minute; so all but the last are given the command. The last is
+    /// stopped until they take part, because a command after the end would begin another refresh; restarted, it joins.
     pub(crate) fn refresh(&self, kgcs: &mut [Process], version: u32) {
         let (last, others) = kgcs.split_last_mut().expect("several");
         let ids = 1..=u16::try_from(others.len()).expect("few");

@@ -22,7 +22,7 @@ use crate::toy::{Order, hub, spoke, start};
 const ALLOWED: u64 = 600;
 /// Files that it can open whatever strangers do.
 const RESERVED: usize = 100;
-/// Pause of a stranger that was sent away: the crowd is one thread, and the handshakes of those that are let in need time.
+/// Pause before a disconnected stranger reconnects. The strangers share a thread, which needs time for their handshakes.
 const PAUSE: Duration = Duration::from_millis(500);
 
 struct Crowd(Child);

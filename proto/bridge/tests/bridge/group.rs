@@ -287,10 +287,10 @@ pub(crate) fn udp(listen: u16, peer: u16) -> String {
     format!("udp:127.0.0.1:{listen}+127.0.0.1:{peer}")
 }
 
-/// Lets time go by no faster than this program runs: what a busy machine does not let it do costs it none. For tests of what
-/// a bridge drops, or sends out of order, because somebody else is slow. Must be called in a runtime of one thread.
-#[expect(clippy::disallowed_methods, reason = "real time is what it is held against")]
-pub(crate) fn own_time() {
+/// Pauses tokio's clock and advances it by at most 5 ms in each turn of the runtime, so that no deadline of a bridge passes
+/// while a busy machine does not run this process. Must be called in a runtime of one thread.
+#[expect(clippy::disallowed_methods, reason = "the paused clock follows real time")]
+pub(crate) fn pace_clock() {
     const TURN: Duration = Duration::from_millis(5);
     tokio::time::pause();
     tokio::spawn(async {

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::group::{
     ATTITUDE, COMMAND_LONG, HEARTBEAT, Message, Node, PATIENCE, Program, TestGroup, eventually, flags,
-    own_time, port, udp,
+    pace_clock, port, udp,
 };
 
 /// Mission items, which are signed, but are no commands.
@@ -43,7 +43,7 @@ impl Link {
 
 #[tokio::test]
 async fn burst_of_signed_and_unsigned_frames_arrives_in_order() {
-    own_time();
+    pace_clock();
     let at = port();
     let link = Link::new(&format!("udpin:127.0.0.1:{at}")).await;
     let autopilot = Program::at(at).await;
@@ -68,7 +68,7 @@ async fn burst_of_signed_and_unsigned_frames_arrives_in_order() {
 
 #[tokio::test]
 async fn log_that_comes_by_tcp_as_fast_as_it_can_is_taken_as_fast_as_it_is_read() {
-    own_time();
+    pace_clock();
     let at = port();
     let link = Link::new(&format!("tcpin:127.0.0.1:{at}")).await;
     let mut one = TcpStream::connect(("127.0.0.1", at)).await.expect("connected");
@@ -88,7 +88,7 @@ async fn log_that_comes_by_tcp_as_fast_as_it_can_is_taken_as_fast_as_it_is_read(
 
 #[tokio::test]
 async fn frames_that_datagrams_cut_arrive_whole() {
-    own_time();
+    pace_clock();
     let at = port();
     let link = Link::new(&format!("udpin:127.0.0.1:{at}")).await;
     let converter = UdpSocket::bind("127.0.0.1:0").await.expect("bind");

@@ -139,7 +139,7 @@ async fn hub_relays_for_each_member_within_its_rate() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, all).await.expect("each is relayed to both or to nobody");
+    timeout(PATIENCE, all).await.expect("each message is relayed to both or throttled");
     let refilled = usize::try_from(begun.elapsed().as_secs()).unwrap();
     assert!((5..=7 + refilled).contains(&relayed), "{relayed}");
     quiet.order(Order::Shout(b"me too".to_vec())).await;

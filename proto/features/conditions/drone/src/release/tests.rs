@@ -173,7 +173,7 @@ async fn two_of_three_make_the_key_and_what_is_kept_needs_nobody() {
     quorum.kgcs.remove(0).stop().await;
     quorum.collect(&quorum.plan(0), PAST).await.expect("kept");
     let (mut short, mut words) = (plan, String::new());
-    // On a busy machine the one that is left may need longer.
+    // On a busy machine the remaining KGC may take longer to answer.
     for time_limit in [2, 8, 32] {
         short.time_limit = Duration::from_secs(time_limit);
         let error = quorum.collect(&short, "not-before/2021-01-01T00:00:00Z").await;
